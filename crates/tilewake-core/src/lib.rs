@@ -1,0 +1,10 @@
+//! Decides which map tiles an edit makes stale, and what must happen to them.
+//!
+//! Everything here takes values and answers with values: no clock, no I/O, no randomness, no async runtime. The crate
+//! `tilewake` asks, and does what it is told. The invariants I1 to I5 that the docs refer to are in `ARCHITECTURE.md`.
+
+pub mod feature;
+pub mod layer;
+pub mod route;
+pub mod tile;
+pub mod tile_set;

@@ -1,0 +1,1 @@
+//! tilewake moves edits of map features to the tile caches that drew them.

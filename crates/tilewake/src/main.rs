@@ -1,0 +1,3 @@
+//! The `tilewake` command.
+
+fn main() {}
