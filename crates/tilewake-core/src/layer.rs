@@ -113,6 +113,7 @@ impl Zooms {
     }
 
     /// The zooms, shallowest first.
+    #[must_use]
     pub fn iter(self) -> impl DoubleEndedIterator<Item = u8> {
         self.min..=self.max
     }

@@ -3,8 +3,11 @@
 //! Everything here takes values and answers with values: no clock, no I/O, no randomness, no async runtime. The crate
 //! `tilewake` asks, and does what it is told. The invariants I1 to I5 that the docs refer to are in `ARCHITECTURE.md`.
 
+pub mod event;
 pub mod feature;
+pub mod geometry;
 pub mod layer;
 pub mod route;
 pub mod tile;
 pub mod tile_set;
+pub mod timeline;

@@ -136,7 +136,7 @@ impl TileSet {
 
 impl FromIterator<TileId> for TileSet {
     fn from_iter<T: IntoIterator<Item = TileId>>(tiles: T) -> Self {
-        Self::from_ranges(tiles.into_iter().map(|tile| tile.pmtiles_id()).map(|id| id..id + 1))
+        Self::from_ranges(tiles.into_iter().map(TileId::pmtiles_id).map(|id| id..id + 1))
     }
 }
 
