@@ -1,1 +1,4 @@
 //! Starts the services that tilewake needs in tests, benches and the demo, and stops them again.
+
+pub mod postgres;
+pub mod service_dir;
