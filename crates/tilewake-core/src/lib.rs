@@ -3,10 +3,14 @@
 //! Everything here takes values and answers with values: no clock, no I/O, no randomness, no async runtime. The crate
 //! `tilewake` asks, and does what it is told. The invariants I1 to I5 that the docs refer to are in `ARCHITECTURE.md`.
 
+pub mod backoff;
 pub mod event;
 pub mod feature;
+pub mod fence;
 pub mod geometry;
+pub mod journal;
 pub mod layer;
+pub mod outbox;
 pub mod route;
 pub mod tile;
 pub mod tile_set;
