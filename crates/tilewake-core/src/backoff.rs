@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The longest wait before the first retry.
 pub const FIRST: Duration = Duration::from_secs(1);
 /// The longest wait before any retry.
-pub const LONGEST: Duration = Duration::from_secs(300);
+pub const LONGEST: Duration = Duration::from_mins(5);
 
 /// How long to wait after `attempts` failures in a row: at most [`FIRST`], doubling to [`LONGEST`], with full jitter.
 ///
