@@ -4,14 +4,18 @@
 //! `tilewake` asks, and does what it is told. The invariants I1 to I5 that the docs refer to are in `ARCHITECTURE.md`.
 
 pub mod backoff;
+pub mod cover;
+pub mod edges;
 pub mod event;
 pub mod feature;
 pub mod fence;
 pub mod geometry;
 pub mod journal;
 pub mod layer;
+pub mod mercator;
 pub mod outbox;
 pub mod route;
+pub mod staleness;
 pub mod tile;
 pub mod tile_set;
 pub mod timeline;

@@ -111,6 +111,41 @@ impl fmt::Display for TileId {
     }
 }
 
+/// How the Hilbert curve runs through a quadtree cell: in which order through its children, and how through each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Curve {
+    /// Whether rows and columns are exchanged.
+    swapped: bool,
+    /// Whether both are counted from the other end.
+    flipped: bool,
+}
+
+/// A child of a quadtree cell: 0 or 1 from the west, and from the north.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quadrant {
+    pub(crate) column: u8,
+    pub(crate) row: u8,
+}
+
+impl Curve {
+    /// The children in the order of the curve, each with how the curve runs through it. It starts with the default at
+    /// the tile of zoom 0.
+    pub(crate) fn children(self) -> [(Quadrant, Self); 4] {
+        [(false, false), (false, true), (true, true), (true, false)].map(|(x, y)| {
+            let (column, row) = if self.swapped { (y, x) } else { (x, y) };
+            let quadrant = Quadrant {
+                column: u8::from(column ^ self.flipped),
+                row: u8::from(row ^ self.flipped),
+            };
+            let within = Self {
+                swapped: self.swapped ^ !y,
+                flipped: self.flipped ^ (x && !y),
+            };
+            (quadrant, within)
+        })
+    }
+}
+
 /// The number of the first tile of a zoom: how many tiles all shallower zooms have. `zoom <= MAX_ZOOM + 1`.
 #[must_use]
 pub fn first_id(zoom: u8) -> u64 {
@@ -151,6 +186,23 @@ mod tests {
         }
         assert_eq!(TileId::from_pmtiles_id(first_id(MAX_ZOOM + 1)), None);
         assert_eq!(TileId::from_pmtiles_id(u64::MAX), None);
+    }
+
+    #[test]
+    fn the_curve_runs_through_children_in_the_order_of_their_numbers() {
+        let mut cells = vec![(TileId::new(0, 0, 0).unwrap(), Curve::default())];
+        for zoom in 1..8 {
+            let below = |(tile, curve): &(TileId, Curve)| {
+                let (x, y) = (tile.x * 2, tile.y * 2);
+                curve.children().map(|(at, within)| {
+                    let child = TileId::new(zoom, x + u32::from(at.column), y + u32::from(at.row)).unwrap();
+                    (child, within)
+                })
+            };
+            cells = cells.iter().flat_map(below).collect();
+            let numbers = cells.iter().map(|(tile, _)| tile.pmtiles_id());
+            assert!(numbers.eq(first_id(zoom)..first_id(zoom + 1)));
+        }
     }
 
     #[test]

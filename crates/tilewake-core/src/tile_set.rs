@@ -58,6 +58,18 @@ impl TileSet {
         Self { ranges: merged }
     }
 
+    /// Adds ranges that come in order, each starting at or behind the end of the last one.
+    pub(crate) fn append(&mut self, range: Range<u64>) {
+        debug_assert!(range.start < range.end && range.end <= first_id(MAX_ZOOM + 1));
+        match self.ranges.last_mut() {
+            Some(last) if range.start <= last.end => {
+                debug_assert!(range.start == last.end, "ranges come in order");
+                last.end = range.end;
+            }
+            _ => self.ranges.push(range),
+        }
+    }
+
     /// The ranges of ids, sorted; they neither overlap nor touch.
     #[must_use]
     pub fn ranges(&self) -> &[Range<u64>] {

@@ -1,0 +1,196 @@
+//! The edges of shapes, ready to be covered: projected, signed, and repeated where the world repeats.
+//!
+//! Every area gets a winding weight of its own, a different one in every copy, so that a sum of winding numbers is zero
+//! only where each of them is: an area is never cancelled by a hole that reaches out of another one.
+
+use geo_types::{Coord, Geometry};
+
+use super::plane::{Edge, WORLD, project};
+use crate::{
+    edges::{Drawable, PathKind},
+    feature::{LonLatBox, Shape},
+    layer::Beyond180,
+};
+
+/// The edges of everything that is to be covered.
+#[derive(Debug)]
+pub(crate) struct Outline {
+    edges: Vec<Edge>,
+    /// How far beyond ±180 degrees a tile of the other end of the world draws, in steps.
+    margin: f64,
+    beyond_180: Beyond180,
+    n_areas: u64,
+    /// Vertices of the path at hand, in steps.
+    path: Vec<(f64, f64)>,
+}
+
+/// How a longitude beyond ±180 is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Shifted,
+    Wrapped,
+}
+
+impl Outline {
+    /// No edges yet. `margin` is how far beyond the world's edge a tile draws, in steps.
+    pub(crate) fn new(beyond_180: Beyond180, margin: f64) -> Self {
+        Self {
+            edges: Vec::new(),
+            margin,
+            beyond_180,
+            n_areas: 0,
+            path: Vec::new(),
+        }
+    }
+
+    /// The edges.
+    pub(crate) fn into_edges(self) -> Vec<Edge> {
+        self.edges
+    }
+
+    /// Adds what a shape draws.
+    pub(crate) fn add(&mut self, shape: &Shape) {
+        match shape {
+            Shape::Absent => {}
+            Shape::Box(b) => self.add_box(b),
+            Shape::Geometry(geometry) => self.add_geometry(geometry),
+        }
+    }
+
+    /// A geometry that cannot be drawn may be anywhere.
+    fn add_geometry(&mut self, geometry: &Geometry<f64>) {
+        let Ok(drawable) = Drawable::new(geometry) else {
+            return self.add_box(&LonLatBox::WORLD);
+        };
+        for reading in readings(drawable, self.beyond_180) {
+            drawable.each_path(|kind, coords| self.add_path(kind, coords, *reading));
+        }
+    }
+
+    fn add_path(&mut self, kind: PathKind, coords: &[Coord<f64>], reading: Reading) {
+        self.path.clear();
+        self.path
+            .extend(coords.iter().map(|c| project(reading.longitude(c.x), c.y)));
+        self.add_projected(kind);
+    }
+
+    fn add_projected(&mut self, kind: PathKind) {
+        self.n_areas += u64::from(kind == PathKind::Shell);
+        for copy in copies(&self.path, self.margin) {
+            let weight = match kind {
+                PathKind::Point | PathKind::Line => 0,
+                PathKind::Shell => turned(&self.path, weight(self.n_areas, copy)),
+                PathKind::Hole => turned(&self.path, weight(self.n_areas, copy).wrapping_neg()),
+            };
+            push_edges(&mut self.edges, &self.path, weight, f64::from(copy) * WORLD);
+        }
+    }
+
+    /// A box beyond ±180 covers all columns unless it is certain that geometries are drawn where they are: vertices that
+    /// are wrapped alone can go anywhere.
+    fn add_box(&mut self, b: &LonLatBox) {
+        let is_beyond = b.west() < -180.0 || b.east() > 180.0;
+        let goes_round = b.east() - b.west() >= 360.0 || (is_beyond && self.beyond_180 != Beyond180::Shifted);
+        let (north, south) = (b.north().clamp(-90.0, 90.0), b.south().clamp(-90.0, 90.0));
+        if goes_round {
+            // The sides are out of reach, so all that is to be looked at are the two rows of the ends.
+            let ((_, top), (_, bottom)) = (project(0.0, north), project(0.0, south));
+            let (west, east) = (-4.0 * WORLD, 4.0 * WORLD);
+            self.path = vec![(west, top), (east, top), (east, bottom), (west, bottom), (west, top)];
+            self.n_areas += 1;
+            let weight = turned(&self.path, weight(self.n_areas, 0));
+            push_edges(&mut self.edges, &self.path, weight, 0.0);
+        } else {
+            let west = if is_beyond {
+                Reading::Wrapped.longitude(b.west())
+            } else {
+                b.west()
+            };
+            let east = west + (b.east() - b.west());
+            let corners = [
+                (west, north),
+                (east, north),
+                (east, south),
+                (west, south),
+                (west, north),
+            ];
+            self.path = corners.map(|(lon, lat)| project(lon, lat)).into();
+            self.add_projected(PathKind::Shell);
+        }
+    }
+}
+
+fn readings(drawable: Drawable<'_>, beyond_180: Beyond180) -> &'static [Reading] {
+    match beyond_180 {
+        _ if !drawable.is_beyond_180() => &[Reading::Shifted],
+        Beyond180::Both => &[Reading::Shifted, Reading::Wrapped],
+        Beyond180::Shifted => &[Reading::Shifted],
+        Beyond180::Wrapped => &[Reading::Wrapped],
+    }
+}
+
+impl Reading {
+    fn longitude(self, lon: f64) -> f64 {
+        match self {
+            Self::Wrapped if lon.abs() > 180.0 => (lon + 180.0).rem_euclid(360.0) - 180.0,
+            Self::Wrapped | Self::Shifted => lon,
+        }
+    }
+}
+
+/// The whole worlds by which a path must be shifted to the east to meet the world or its margin.
+fn copies(path: &[(f64, f64)], margin: f64) -> std::ops::RangeInclusive<i32> {
+    let (west, east) = path
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(west, east), (x, _)| {
+            (west.min(*x), east.max(*x))
+        });
+    let (first, last) = (
+        ((-margin - east) / WORLD).ceil(),
+        ((WORLD + margin - west) / WORLD).floor(),
+    );
+    #[expect(clippy::cast_possible_truncation, reason = "a few times round the world at most")]
+    let range = first as i32..=last as i32;
+    range
+}
+
+fn push_edges(edges: &mut Vec<Edge>, path: &[(f64, f64)], weight: i64, shift: f64) {
+    let edge = |a: (f64, f64), b: (f64, f64)| Edge {
+        ax: a.0 + shift,
+        ay: a.1,
+        bx: b.0 + shift,
+        by: b.1,
+        weight,
+    };
+    match path {
+        [alone] => edges.push(edge(*alone, *alone)),
+        _ => edges.extend(path.windows(2).map(|ends| edge(ends[0], ends[1]))),
+    }
+}
+
+/// The weight of an area's copy: 1 if there is one area only; else odd and scattered over all 64 bits (by the mixer of
+/// `SplitMix64`), so that small multiples of different weights do not sum up to zero.
+fn weight(area: u64, copy: i32) -> i64 {
+    if (area, copy) == (1, 0) {
+        return 1;
+    }
+    let mut z = (area << 8 ^ u64::from(copy.cast_unsigned())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) | 1).cast_signed()
+}
+
+/// The weight with the sign of the way the ring runs, so that all shells wind one way and all holes the other.
+fn turned(ring: &[(f64, f64)], weight: i64) -> i64 {
+    if signed_area(ring) < 0.0 {
+        weight.wrapping_neg()
+    } else {
+        weight
+    }
+}
+
+fn signed_area(ring: &[(f64, f64)]) -> f64 {
+    let Some(&(x, y)) = ring.first() else { return 0.0 };
+    let cross = |ends: &[(f64, f64)]| (ends[0].0 - x) * (ends[1].1 - y) - (ends[1].0 - x) * (ends[0].1 - y);
+    ring.windows(2).map(cross).sum()
+}
