@@ -12,6 +12,7 @@ pub mod fence;
 pub mod geometry;
 pub mod journal;
 pub mod layer;
+pub mod ledger;
 pub mod mercator;
 pub mod outbox;
 pub mod route;
