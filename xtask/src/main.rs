@@ -1,3 +1,47 @@
-//! Chores of the project.
+//! The project's chores: `cargo xtask test`, with all the set-up it needs.
+//!
+//! It decides nothing about tiles. It starts other programs, in order, says which and how long they took, and stops at
+//! the first that fails.
 
-fn main() {}
+mod checks;
+mod setup;
+mod step;
+mod wall;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "\
+Usage: cargo xtask COMMAND
+
+  test                     everything that CI checks: format, lints, docs, the wall, tests
+  setup                    finds or installs what both need (Postgres 15 or later with PostGIS)
+";
+
+fn main() -> ExitCode {
+    match run(std::env::args().skip(1).collect()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(mut arguments: Vec<String>) -> Result<()> {
+    let command = if arguments.is_empty() {
+        "help".to_owned()
+    } else {
+        arguments.remove(0)
+    };
+    match (command.as_str(), arguments.is_empty()) {
+        ("test", true) => checks::run(),
+        ("setup", true) => setup::run(),
+        ("help" | "--help" | "-h", _) => {
+            print!("{HELP}");
+            Ok(())
+        }
+        _ => bail!("there is no such command\n\n{HELP}"),
+    }
+}

@@ -1,0 +1,94 @@
+//! `cargo xtask test`: everything that must hold before a change lands, cheapest first.
+//!
+//! What the machine lacks is skipped with a word, unless `TILEWAKE_REQUIRE` names it: then lacking it is a failure, or it
+//! is installed.
+
+use std::{path::PathBuf, process::Command};
+
+use anyhow::Result;
+
+use crate::{
+    setup,
+    step::{self, Steps, cargo},
+    wall,
+};
+
+/// Runs them all.
+pub(crate) fn run() -> Result<()> {
+    let mut steps = Steps::default();
+    let done = all(&mut steps);
+    steps.summarise();
+    done
+}
+
+fn all(steps: &mut Steps) -> Result<()> {
+    steps.step("set-up", setup::run)?;
+    steps.step("format", || step::run(&mut cargo(&["fmt", "--all", "--check"])))?;
+    steps.step("wall", wall::check)?;
+    steps.step("licences, bans and sources", deny)?;
+    steps.step("lints", lints)?;
+    steps.step("docs", docs)?;
+    steps.step("build of the tests", || {
+        step::run(&mut cargo(&["test", "--locked", "--workspace", "--no-run", "--quiet"]))
+    })?;
+    steps.step("tests", || {
+        step::run(&mut cargo(&["test", "--locked", "--workspace", "--no-fail-fast"]))
+    })?;
+    Ok(())
+}
+
+fn lints() -> Result<()> {
+    step::run(&mut cargo(&[
+        "clippy",
+        "--locked",
+        "--workspace",
+        "--all-targets",
+        "--quiet",
+        "--",
+        "--deny",
+        "warnings",
+    ]))
+}
+
+fn docs() -> Result<()> {
+    let mut docs = cargo(&[
+        "doc",
+        "--locked",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+        "--quiet",
+    ]);
+    step::run(docs.env("RUSTDOCFLAGS", "-Dwarnings"))
+}
+
+fn deny() -> Result<()> {
+    let Some(program) = deny_program()? else {
+        eprintln!("skipped: there is no cargo-deny (`cargo install --locked cargo-deny` brings it)");
+        return Ok(());
+    };
+    step::run(Command::new(program).args(["deny", "--locked", "check", "licenses", "bans", "sources"]))
+}
+
+/// The installed one, or our own where it is required: built once into the target directory, nothing else is touched.
+fn deny_program() -> Result<Option<PathBuf>> {
+    let answers = |program: &str| step::output(Command::new(program).arg("--version")).is_ok();
+    if answers("cargo-deny") {
+        return Ok(Some("cargo-deny".into()));
+    }
+    let tools = std::env::current_exe()?.with_file_name("tools");
+    let own = tools.join("bin/cargo-deny");
+    if !own.exists() {
+        if !is_required("deny") {
+            return Ok(None);
+        }
+        let mut install = cargo(&["install", "--locked", "--quiet", "cargo-deny", "--root"]);
+        step::run(install.arg(&tools))?;
+    }
+    Ok(Some(own))
+}
+
+fn is_required(what: &str) -> bool {
+    let required = std::env::var("TILEWAKE_REQUIRE").unwrap_or_default();
+    required.split(',').any(|word| word.trim() == what)
+}
