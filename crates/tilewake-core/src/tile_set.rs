@@ -47,7 +47,8 @@ impl TileSet {
             .map(|r| r.start..r.end.min(end))
             .filter(|r| !r.is_empty())
             .collect();
-        ranges.sort_unstable_by_key(|r| r.start);
+        // A stable sort: it merges runs that are sorted already, which sets are.
+        ranges.sort_by_key(|r| r.start);
         let mut merged: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
         for range in ranges {
             match merged.last_mut() {
@@ -108,7 +109,98 @@ impl TileSet {
     /// What is in either.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        Self::from_ranges(self.ranges.iter().chain(&other.ranges).cloned())
+        Self::union_all([self, other])
+    }
+
+    /// What is in any of the sets.
+    #[must_use]
+    pub fn union_all<'a>(sets: impl IntoIterator<Item = &'a Self>) -> Self {
+        Self::from_ranges(sets.into_iter().flat_map(|set| set.ranges.iter().cloned()))
+    }
+
+    /// What is in both.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let (mut left, mut right) = (self.ranges.iter().peekable(), other.ranges.iter().peekable());
+        let mut both = Self::new();
+        while let (Some(l), Some(r)) = (left.peek(), right.peek()) {
+            let common = l.start.max(r.start)..l.end.min(r.end);
+            if !common.is_empty() {
+                both.ranges.push(common);
+            }
+            if l.end <= r.end {
+                left.next()
+            } else {
+                right.next()
+            };
+        }
+        both
+    }
+
+    /// What is in this set and not in the other.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        let mut holes = other.ranges.iter().peekable();
+        let mut rest = Self::new();
+        for range in &self.ranges {
+            let mut start = range.start;
+            while let Some(hole) = holes.next_if(|hole| hole.end <= range.end) {
+                if start < hole.start {
+                    rest.ranges.push(start..hole.start);
+                }
+                start = start.max(hole.end);
+            }
+            let end = holes.peek().map_or(range.end, |hole| hole.start.min(range.end));
+            if start < end {
+                rest.ranges.push(start..end);
+            }
+        }
+        rest
+    }
+
+    /// How many tiles there are at each zoom that has any, shallowest first.
+    #[must_use]
+    pub fn count_by_zoom(&self) -> Vec<(u8, u64)> {
+        let mut ranges = self.ranges.iter().peekable();
+        let mut counts = Vec::new();
+        for zoom in 0..=MAX_ZOOM {
+            let (first, last) = (first_id(zoom), first_id(zoom + 1));
+            let mut count = 0;
+            while let Some(range) = ranges.peek().filter(|range| range.start < last) {
+                count += range.end.min(last).saturating_sub(range.start.max(first));
+                if range.end > last {
+                    break;
+                }
+                ranges.next();
+            }
+            if count > 0 {
+                counts.push((zoom, count));
+            }
+        }
+        counts
+    }
+
+    /// The smallest set of at most `max_ranges` ranges, and at least one, that holds this one: the narrowest gaps are
+    /// filled.
+    #[must_use]
+    pub fn coarsen(&self, max_ranges: usize) -> Self {
+        let n_filled = self.ranges.len().saturating_sub(max_ranges.max(1));
+        if n_filled == 0 {
+            return self.clone();
+        }
+        let gap = |i: usize| self.ranges[i].start - self.ranges[i - 1].end;
+        let mut gaps: Vec<usize> = (1..self.ranges.len()).collect();
+        gaps.select_nth_unstable_by_key(n_filled - 1, |&i| (gap(i), i));
+        let mut is_filled = vec![false; self.ranges.len()];
+        gaps[..n_filled].iter().for_each(|&i| is_filled[i] = true);
+        let mut coarse = Self::new();
+        for (range, is_filled) in self.ranges.iter().zip(is_filled) {
+            match coarse.ranges.last_mut().filter(|_| is_filled) {
+                Some(last) => last.end = range.end,
+                None => coarse.ranges.push(range.clone()),
+            }
+        }
+        coarse
     }
 
     /// Writes the set as varints (LEB128): for every range, the distance from the end of the last one, and its length.
