@@ -3,6 +3,8 @@
 //! `event_version` and everything in [`Edit`] is *as of the edit*. `geometry_version` and the geometry are *as read*: of
 //! this or a later version, never of an earlier one.
 
+mod geojson;
+
 use std::{fmt, str::FromStr, sync::Arc};
 
 use chrono::{DateTime, Utc};
@@ -15,6 +17,8 @@ use crate::{
     layer::{LayerName, LayerSettings},
     route::RoutingKey,
 };
+
+pub use self::geojson::{SCHEMA_VERSION, UnreadableEvent};
 
 /// What names an event for ever: `layer/feature_id@epoch.version`.
 ///

@@ -169,7 +169,7 @@ impl StaleTiles {
     }
 
     fn into_tiles(self) -> TileSet {
-        TileSet::from_ranges(self.0.iter().flat_map(|tiles| tiles.ranges()).cloned())
+        TileSet::from_ranges(self.0.iter().flat_map(TileSet::ranges).cloned())
     }
 }
 
