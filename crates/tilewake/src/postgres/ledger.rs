@@ -1,0 +1,443 @@
+//! The ledger of a consumer name: which events it has seen, and the newest geometry of every feature.
+//!
+//! A [`LedgerTransaction`] goes one way: ids, locks, decision, rows, journal, commit. Rows are inserted and locked in the
+//! order of their keys, so that consumers of one name wait for each other instead of dying of each other.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgPool, Postgres, Row, Transaction, postgres::PgRow};
+use tilewake_core::{
+    event::{Event, EventId},
+    feature::{Epoch, FeatureId, FeatureKey, LonLatBox, Shape, Version},
+    geometry,
+    journal::JournalEntry,
+    layer::{LayerName, LayerSettings},
+    ledger::{LayerState, Ledger, LedgerKey, LedgerRow, Start, keys},
+    timeline::Timeline,
+};
+
+use super::{journal, values};
+
+/// The ledger's database refused or failed.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// A statement failed.
+    #[error("could not {action}")]
+    Database {
+        /// What was tried.
+        action: &'static str,
+        /// Why it failed.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// What the ledger holds cannot be read.
+    #[error("the ledger row of {feature} cannot be read")]
+    Corrupt {
+        /// Layer and feature id.
+        feature: String,
+        /// Why.
+        #[source]
+        source: values::InvalidValue,
+    },
+}
+
+impl LedgerError {
+    /// Whether the data of one event is to blame: classes 22, 23 and 54 of SQLSTATE (data exception, integrity,
+    /// program limit).
+    #[must_use]
+    pub fn is_about_an_event(&self) -> bool {
+        match self {
+            Self::Database {
+                source: sqlx::Error::Database(error),
+                ..
+            } => error
+                .code()
+                .is_some_and(|code| ["22", "23", "54"].iter().any(|class| code.starts_with(class))),
+            Self::Database {
+                source: sqlx::Error::Encode(_) | sqlx::Error::Decode(_),
+                ..
+            }
+            | Self::Corrupt { .. } => true,
+            Self::Database { .. } => false,
+        }
+    }
+}
+
+fn failed(action: &'static str) -> impl FnOnce(sqlx::Error) -> LedgerError {
+    move |source| LedgerError::Database { action, source }
+}
+
+/// Registers a consumer name if it is new, and says since when it has got every event.
+///
+/// A name that begins in a database whose outbox has never had a row has missed nothing.
+pub async fn start_consumer(pool: &PgPool, name: &str) -> Result<Start, LedgerError> {
+    const START: &str = "
+        WITH new AS (
+            INSERT INTO tilewake.consumer (name, late_since)
+            VALUES ($1, CASE WHEN tilewake.has_had_events() THEN clock_timestamp() END)
+            ON CONFLICT (name) DO NOTHING RETURNING late_since
+        )
+        SELECT late_since FROM new UNION ALL SELECT late_since FROM tilewake.consumer WHERE name = $1";
+    let late_since: Option<DateTime<Utc>> = sqlx::query_scalar(START)
+        .bind(name)
+        .fetch_one(pool)
+        .await
+        .map_err(failed("register the consumer name"))?;
+    Ok(late_since.map_or(Start::Beginning, Start::Late))
+}
+
+/// One batch's transaction in the ledger.
+pub struct LedgerTransaction<'a> {
+    transaction: Transaction<'a, Postgres>,
+    consumer: &'a str,
+}
+
+impl<'a> LedgerTransaction<'a> {
+    /// Begins.
+    pub async fn begin(pool: &PgPool, consumer: &'a str) -> Result<Self, LedgerError> {
+        let transaction = pool.begin().await.map_err(failed("begin a ledger transaction"))?;
+        Ok(Self { transaction, consumer })
+    }
+
+    /// Inserts the events' ids; returns the events that were not there. The unique constraint is the truth about
+    /// duplicates, also between consumers of one name: whoever comes second waits here for the first to commit.
+    pub async fn mark_consumed<'e>(&mut self, events: &[&'e Event]) -> Result<Vec<&'e Event>, LedgerError> {
+        const MARK: &str = "
+            INSERT INTO tilewake.consumed (consumer, layer, feature_id, epoch, version)
+            SELECT $1, layer, feature_id, epoch, version
+            FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[]) AS event (layer, feature_id, epoch, version)
+            ON CONFLICT DO NOTHING
+            RETURNING layer, feature_id, epoch, version";
+        let by_id: BTreeMap<EventId, &'e Event> = events.iter().map(|event| (event.id(), *event)).collect();
+        let ids = || by_id.keys();
+        let rows = sqlx::query(MARK)
+            .bind(self.consumer)
+            .bind(ids().map(|id| id.key.layer.as_str()).collect::<Vec<_>>())
+            .bind(ids().map(|id| id.key.id.as_str()).collect::<Vec<_>>())
+            .bind(ids().map(|id| id.epoch.0).collect::<Vec<_>>())
+            .bind(ids().map(|id| id.version.0).collect::<Vec<_>>())
+            .fetch_all(&mut *self.transaction)
+            .await
+            .map_err(failed("insert the ids of the events"))?;
+        let new: HashSet<(String, String, i64, i64)> = rows
+            .iter()
+            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?)))
+            .collect::<Result<_, sqlx::Error>>()
+            .map_err(failed("read the ids of the events"))?;
+        let is_new = |id: &EventId| {
+            new.contains(&(
+                id.key.layer.to_string(),
+                id.key.id.to_string(),
+                id.epoch.0,
+                id.version.0,
+            ))
+        };
+        Ok(by_id
+            .into_iter()
+            .filter(|(id, _)| is_new(id))
+            .map(|(_, event)| event)
+            .collect())
+    }
+
+    /// Inserts missing ledger rows, locks all that the events need, and reads them.
+    pub async fn lock(&mut self, events: &[&Event]) -> Result<Ledger, LedgerError> {
+        const INSERT: &str = "
+            INSERT INTO tilewake.ledger (consumer, layer, epoch, feature_id, base_version, watermark, is_new)
+            SELECT $1, layer, epoch, feature_id, base_version, base_version, true
+            FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[]) AS key (layer, feature_id, epoch, base_version)
+            ON CONFLICT DO NOTHING";
+        const LOCK: &str = "
+            SELECT ledger.layer, ledger.feature_id, ledger.epoch, watermark, seen::text, state_version, geometry,
+                   box::text, certain_from, is_new
+            FROM tilewake.ledger
+            JOIN unnest($2::text[], $3::text[], $4::bigint[]) AS key (layer, feature_id, epoch)
+              ON (ledger.layer, ledger.feature_id, ledger.epoch) = (key.layer, key.feature_id, key.epoch)
+            WHERE consumer = $1
+            ORDER BY ledger.layer, ledger.feature_id, ledger.epoch
+            FOR NO KEY UPDATE OF ledger";
+        let layers: Vec<_> = events.iter().map(|event| event.layer().as_str()).collect();
+        let mut ledger = Ledger {
+            layers: self.read_layers(&layers).await?,
+            ..Ledger::default()
+        };
+        let keys = keys(events);
+        if keys.is_empty() {
+            return Ok(ledger);
+        }
+        let layers: Vec<_> = keys.keys().map(|key| key.feature.layer.as_str()).collect();
+        let features: Vec<_> = keys.keys().map(|key| key.feature.id.as_str()).collect();
+        let epochs: Vec<_> = keys.keys().map(|key| key.epoch.0).collect();
+        sqlx::query(INSERT)
+            .bind(self.consumer)
+            .bind(&layers)
+            .bind(&features)
+            .bind(&epochs)
+            .bind(keys.values().map(|version| version.0).collect::<Vec<_>>())
+            .execute(&mut *self.transaction)
+            .await
+            .map_err(failed("insert ledger rows"))?;
+        let rows = sqlx::query(LOCK)
+            .bind(self.consumer)
+            .bind(&layers)
+            .bind(&features)
+            .bind(&epochs)
+            .fetch_all(&mut *self.transaction)
+            .await
+            .map_err(failed("lock ledger rows"))?;
+        for row in rows {
+            let (key, row) = read_row(&row)?;
+            if let Some(row) = row {
+                ledger.rows.insert(key, row);
+            }
+        }
+        Ok(ledger)
+    }
+
+    /// Locks rows whose gap has been open for longer than `patience`, with what is known of their layers.
+    pub async fn lock_old_gaps(&mut self, patience: Duration) -> Result<Ledger, LedgerError> {
+        const LOCK: &str = "
+            SELECT layer, feature_id, epoch, watermark, seen::text, state_version, geometry, box::text, certain_from, is_new
+            FROM tilewake.ledger
+            WHERE consumer = $1 AND gap_since < clock_timestamp() - make_interval(secs => $2)
+            ORDER BY layer, feature_id, epoch
+            LIMIT 1000
+            FOR NO KEY UPDATE";
+        let rows = sqlx::query(LOCK)
+            .bind(self.consumer)
+            .bind(patience.as_secs_f64())
+            .fetch_all(&mut *self.transaction)
+            .await
+            .map_err(failed("look for gaps"))?;
+        let mut ledger = Ledger::default();
+        for row in rows {
+            if let (key, Some(row)) = read_row(&row)? {
+                ledger.rows.insert(key, row);
+            }
+        }
+        let layers: Vec<_> = ledger.rows.keys().map(|key| key.feature.layer.as_str()).collect();
+        ledger.layers = self.read_layers(&layers).await?;
+        Ok(ledger)
+    }
+
+    /// Reads what is known of layers. Without a lock: an epoch raised meanwhile by another consumer purges
+    /// all that was decided before its commit, and what is rendered after it draws what these events say.
+    async fn read_layers(&mut self, names: &[&str]) -> Result<BTreeMap<LayerName, LayerState>, LedgerError> {
+        const READ: &str = "
+            SELECT layer, epoch, settings_epoch, settings FROM tilewake.consumer_layer
+            WHERE consumer = $1 AND layer = ANY ($2)";
+        let rows = sqlx::query(READ)
+            .bind(self.consumer)
+            .bind(names)
+            .fetch_all(&mut *self.transaction)
+            .await
+            .map_err(failed("read the consumer's layers"))?;
+        rows.iter()
+            .map(read_layer)
+            .collect::<Result<_, sqlx::Error>>()
+            .map_err(failed("read the consumer's layers"))
+    }
+
+    /// Writes what was decided back.
+    pub async fn write(
+        &mut self,
+        ledger: &Ledger,
+        before: &BTreeMap<LayerName, LayerState>,
+    ) -> Result<(), LedgerError> {
+        self.write_rows(&ledger.rows).await?;
+        for (layer, state) in &ledger.layers {
+            if before.get(layer) != Some(state) {
+                self.write_layer(layer, state).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_rows(&mut self, rows: &BTreeMap<LedgerKey, LedgerRow>) -> Result<(), LedgerError> {
+        // `gap_since` is when the oldest gap opened: it begins anew whenever the watermark moves.
+        const WRITE: &str = "
+            UPDATE tilewake.ledger SET
+                watermark = new.watermark, seen = new.seen::int8multirange, state_version = new.state_version,
+                geometry = new.geometry, box = new.box::box, certain_from = new.certain_from, is_new = false,
+                gap_since = CASE WHEN new.seen = '{}' THEN NULL
+                                 WHEN ledger.watermark < new.watermark OR ledger.gap_since IS NULL THEN clock_timestamp()
+                                 ELSE ledger.gap_since END
+            FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bytea[], $9::text[],
+                        $10::bigint[])
+                 AS new (layer, feature_id, epoch, watermark, seen, state_version, geometry, box, certain_from)
+            WHERE ledger.consumer = $1
+              AND (ledger.layer, ledger.feature_id, ledger.epoch) = (new.layer, new.feature_id, new.epoch)";
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let timelines = || rows.values().map(|row| &row.timeline);
+        let shapes = || timelines().map(|timeline| timeline.newest().map(|(_, shape)| shape));
+        sqlx::query(WRITE)
+            .bind(self.consumer)
+            .bind(rows.keys().map(|key| key.feature.layer.as_str()).collect::<Vec<_>>())
+            .bind(rows.keys().map(|key| key.feature.id.as_str()).collect::<Vec<_>>())
+            .bind(rows.keys().map(|key| key.epoch.0).collect::<Vec<_>>())
+            .bind(timelines().map(|timeline| timeline.watermark().0).collect::<Vec<_>>())
+            .bind(
+                timelines()
+                    .map(|timeline| values::multirange(timeline.seen()))
+                    .collect::<Vec<_>>(),
+            )
+            .bind(
+                timelines()
+                    .map(|timeline| timeline.newest().map(|(version, _)| version.0))
+                    .collect::<Vec<_>>(),
+            )
+            .bind(shapes().map(wkb_of).collect::<Vec<_>>())
+            .bind(shapes().map(box_of).collect::<Vec<_>>())
+            .bind(
+                rows.values()
+                    .map(|row| row.certain_from.map(|version| version.0))
+                    .collect::<Vec<_>>(),
+            )
+            .execute(&mut *self.transaction)
+            .await
+            .map_err(failed("write ledger rows"))?;
+        Ok(())
+    }
+
+    /// Keeps the newer of what is there and what is written: consumers of one name may raise an epoch at the same time.
+    async fn write_layer(&mut self, layer: &LayerName, state: &LayerState) -> Result<(), LedgerError> {
+        const WRITE: &str = "
+            INSERT INTO tilewake.consumer_layer AS known (consumer, layer, epoch, settings_epoch, settings)
+            VALUES ($1, $2, $3, $4, $5)
+            ON CONFLICT (consumer, layer) DO UPDATE SET
+                epoch = greatest(known.epoch, excluded.epoch),
+                settings_epoch = greatest(known.settings_epoch, excluded.settings_epoch),
+                settings = CASE WHEN known.settings_epoch >= excluded.settings_epoch THEN known.settings
+                                ELSE coalesce(excluded.settings, known.settings) END";
+        sqlx::query(WRITE)
+            .bind(self.consumer)
+            .bind(layer.as_str())
+            .bind(state.epoch.0)
+            .bind(state.settings.map(|(epoch, _)| epoch.0))
+            .bind(state.settings.map(|(_, settings)| sqlx::types::Json(settings)))
+            .execute(&mut *self.transaction)
+            .await
+            .map_err(failed("write the consumer's layer"))?;
+        Ok(())
+    }
+
+    /// Appends to the journal. Last before the commit: the numbers are taken under a lock that is held until then, so
+    /// their order is the order of the commits.
+    pub async fn append(&mut self, entries: &[JournalEntry]) -> Result<(), LedgerError> {
+        journal::append(&mut self.transaction, self.consumer, entries)
+            .await
+            .map_err(failed("append to the journal"))
+    }
+
+    /// Commits; only now may the batch be acknowledged.
+    pub async fn commit(self) -> Result<(), LedgerError> {
+        self.transaction.commit().await.map_err(failed("commit the ledger"))
+    }
+}
+
+fn wkb_of(shape: Option<&Shape>) -> Option<Vec<u8>> {
+    match shape {
+        Some(Shape::Geometry(geometry)) => Some(geometry::to_wkb(geometry)),
+        _ => None,
+    }
+}
+
+fn box_of(shape: Option<&Shape>) -> Option<String> {
+    match shape {
+        Some(Shape::Box(b)) => Some(values::box_text(b)),
+        _ => None,
+    }
+}
+
+fn read_layer(row: &PgRow) -> Result<(LayerName, LayerState), sqlx::Error> {
+    let name: String = row.try_get("layer")?;
+    let name = LayerName::new(&name).map_err(|error| sqlx::Error::Decode(error.into()))?;
+    let settings_epoch: Option<i64> = row.try_get("settings_epoch")?;
+    let settings: Option<sqlx::types::Json<LayerSettings>> = row.try_get("settings")?;
+    let settings = settings_epoch
+        .zip(settings)
+        .map(|(epoch, settings)| (Epoch(epoch), settings.0));
+    Ok((
+        name,
+        LayerState {
+            epoch: Epoch(row.try_get("epoch")?),
+            settings,
+        },
+    ))
+}
+
+/// `None` beside the key of a row that was inserted only to be locked: the core knows how such a feature begins.
+fn read_row(row: &PgRow) -> Result<(LedgerKey, Option<LedgerRow>), LedgerError> {
+    let (key, columns) = read_columns(row).map_err(failed("read ledger rows"))?;
+    if columns.is_new {
+        return Ok((key, None));
+    }
+    let timeline = columns.timeline().map_err(|source| LedgerError::Corrupt {
+        feature: format!("{}/{}", key.feature.layer, key.feature.id),
+        source,
+    })?;
+    Ok((
+        key,
+        Some(LedgerRow {
+            timeline,
+            certain_from: columns.certain_from.map(Version),
+        }),
+    ))
+}
+
+struct Columns {
+    watermark: i64,
+    seen: String,
+    state_version: Option<i64>,
+    geometry: Option<Vec<u8>>,
+    box_text: Option<String>,
+    certain_from: Option<i64>,
+    is_new: bool,
+}
+
+impl Columns {
+    fn timeline(&self) -> Result<Timeline, values::InvalidValue> {
+        let newest = match self.state_version {
+            None => None,
+            Some(version) => Some((Version(version), self.shape()?)),
+        };
+        Ok(Timeline::restore(
+            Version(self.watermark),
+            values::read_multirange(&self.seen)?,
+            newest,
+        ))
+    }
+
+    fn shape(&self) -> Result<Shape, values::InvalidValue> {
+        if let Some(wkb) = &self.geometry {
+            return Ok(Shape::Geometry(geometry::from_wkb(wkb)?.into()));
+        }
+        let b: Option<LonLatBox> = self.box_text.as_deref().map(values::read_box).transpose()?;
+        Ok(Shape::of_box(b))
+    }
+}
+
+fn read_columns(row: &PgRow) -> Result<(LedgerKey, Columns), sqlx::Error> {
+    let layer: String = row.try_get("layer")?;
+    let layer = LayerName::new(&layer).map_err(|error| sqlx::Error::Decode(error.into()))?;
+    let id = FeatureId::new(row.try_get::<String, _>("feature_id")?);
+    let key = LedgerKey {
+        feature: FeatureKey { layer, id },
+        epoch: Epoch(row.try_get("epoch")?),
+    };
+    let columns = Columns {
+        watermark: row.try_get("watermark")?,
+        seen: row.try_get("seen")?,
+        state_version: row.try_get("state_version")?,
+        geometry: row.try_get("geometry")?,
+        box_text: row.try_get("box")?,
+        certain_from: row.try_get("certain_from")?,
+        is_new: row.try_get("is_new")?,
+    };
+    Ok((key, columns))
+}
