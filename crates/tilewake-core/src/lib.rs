@@ -16,6 +16,7 @@ pub mod layer;
 pub mod ledger;
 pub mod mercator;
 pub mod outbox;
+pub mod picture;
 pub mod route;
 pub mod staleness;
 pub mod tile;
