@@ -2,7 +2,13 @@
 
 use geo_types::Coord;
 
-use crate::{edges::MAX_LONGITUDE, layer::Buffer, mercator::project, tile::TileId};
+use crate::{
+    edges::MAX_LONGITUDE,
+    feature::LonLatBox,
+    layer::Buffer,
+    mercator::{project, unproject},
+    tile::TileId,
+};
 
 /// How many units of the grid a tile is wide.
 pub const EXTENT: u32 = 4096;
@@ -86,6 +92,15 @@ impl Frame {
         #[expect(clippy::cast_possible_truncation, reason = "an integer within the limit")]
         let snapped = (unit * self.scale).round_ties_even().clamp(-LIMIT, LIMIT) as i64;
         snapped
+    }
+
+    /// The square in degrees, one unit larger on every side.
+    pub(super) fn reach(&self) -> LonLatBox {
+        let unit = |origin: i64, at: i64| (origin + at) as f64 / self.scale;
+        let (west, north) = unproject(unit(self.origin.x, self.min - 1), unit(self.origin.y, self.min - 1));
+        let (east, south) = unproject(unit(self.origin.x, self.max + 1), unit(self.origin.y, self.max + 1));
+        // Never, because a world's worth of buffer does not reach the poles.
+        LonLatBox::new([west, south, east, north]).unwrap_or(LonLatBox::WORLD)
     }
 
     /// How far to the east the copies of a shape between `a` and `b` lie that can show in this square. The world repeats:

@@ -37,7 +37,7 @@ pub use self::{
 };
 use crate::{
     edges::{Drawable, PathKind},
-    feature::FeatureId,
+    feature::{FeatureId, LonLatBox},
     layer::Buffer,
     tile::TileId,
 };
@@ -107,13 +107,51 @@ pub struct DrawnFeature {
 /// ```
 #[must_use]
 pub fn draw(tile: TileId, buffer: Buffer, features: impl IntoIterator<Item = FeatureToDraw>) -> Picture {
-    let frame = Frame::new(tile, buffer);
-    let mut features: Vec<DrawnFeature> = features
-        .into_iter()
-        .filter_map(|feature| draw_feature(frame, feature))
-        .collect();
-    features.sort_unstable_by(|a, b| in_order(&a.id, &b.id).then_with(|| a.cmp(b)));
-    Picture { features }
+    let mut drawing = Drawing::new(tile, buffer);
+    for feature in features {
+        drawing.add(feature);
+    }
+    drawing.finish()
+}
+
+/// A picture in the making, for features that come one at a time: of each only what is drawn is kept.
+#[derive(Debug)]
+pub struct Drawing {
+    frame: Frame,
+    features: Vec<DrawnFeature>,
+}
+
+impl Drawing {
+    /// Nothing drawn yet.
+    #[must_use]
+    pub fn new(tile: TileId, buffer: Buffer) -> Self {
+        Self {
+            frame: Frame::new(tile, buffer),
+            features: Vec::new(),
+        }
+    }
+
+    /// Draws a feature.
+    pub fn add(&mut self, feature: FeatureToDraw) {
+        self.features.extend(draw_feature(self.frame, feature));
+    }
+
+    /// The picture.
+    #[must_use]
+    pub fn finish(mut self) -> Picture {
+        self.features
+            .sort_unstable_by(|a, b| in_order(&a.id, &b.id).then_with(|| a.cmp(b)));
+        Picture {
+            features: self.features,
+        }
+    }
+}
+
+/// The box in degrees that a geometry, or a copy of it shifted by whole worlds, must meet to be drawn. It holds a little
+/// more than what is drawn, for the rounding to the grid and in what one computes with it.
+#[must_use]
+pub fn reach(tile: TileId, buffer: Buffer) -> LonLatBox {
+    Frame::new(tile, buffer).reach()
 }
 
 impl Picture {

@@ -277,6 +277,25 @@ proptest! {
     }
 }
 
+/// What the renderer reads by must not miss what it would draw.
+#[test]
+fn the_reach_holds_the_square_and_half_a_unit_more() {
+    for (z, x, y, fraction) in [
+        (0, 0, 0, 0.0),
+        (0, 0, 0, 1.0),
+        (10, 582, 296, 0.3),
+        (28, (1 << 28) - 1, 0, 0.015_625),
+    ] {
+        let (tile, buffer) = (TileId::new(z, x, y).unwrap(), Buffer::new(fraction).unwrap());
+        let frame = Frame::new(tile, buffer);
+        let reach = reach(tile, buffer);
+        let corner = |x, y| frame.snap(Coord { x, y });
+        let (low, high) = (corner(reach.west(), reach.north()), corner(reach.east(), reach.south()));
+        assert_eq!((low.x, low.y), (frame.min - 1, frame.min - 1));
+        assert_eq!((high.x, high.y), (frame.max + 1, frame.max + 1));
+    }
+}
+
 #[test]
 fn shapes_of_every_type_are_drawn() {
     let corners = (lonlat(here(), (10, 10)), lonlat(here(), (20, 20)));
