@@ -45,3 +45,6 @@ $f$;
 $sql$, '@postgis@', postgis);
 END
 $do$;
+
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA tilewake FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tilewake.intent(text) TO PUBLIC;

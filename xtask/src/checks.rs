@@ -82,9 +82,8 @@ fn deny_program() -> Result<Option<PathBuf>> {
         if !is_required("deny") {
             return Ok(None);
         }
-        // Unoptimised, for it is used once: two minutes instead of four.
-        let mut install = cargo(&["install", "--debug", "--locked", "--quiet", "cargo-deny", "--root"]);
-        step::run(install.arg(&tools).env("CARGO_PROFILE_DEV_DEBUG", "false"))?;
+        let mut install = cargo(&["install", "--locked", "--quiet", "cargo-deny", "--root"]);
+        step::run(install.arg(&tools))?;
     }
     Ok(Some(own))
 }

@@ -1,5 +1,7 @@
 //! The command line: one file a subcommand, each parses its words, calls the library and prints.
 
+mod layer;
+mod migrate;
 mod run;
 mod status;
 
@@ -59,6 +61,8 @@ enum LogFormat {
 #[derive(Debug, Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "one command is parsed a process")]
 enum Command {
+    Migrate(migrate::Migrate),
+    Layer(layer::LayerCommand),
     Run(run::Run),
     Status(status::Status),
 }
@@ -85,6 +89,8 @@ pub fn main(cli: Cli) -> ExitCode {
 
 async fn dispatch(command: Command) -> anyhow::Result<()> {
     match command {
+        Command::Migrate(command) => command.run().await,
+        Command::Layer(command) => command.run().await,
         Command::Run(command) => command.run().await,
         Command::Status(command) => command.run().await,
     }

@@ -1,4 +1,0 @@
-//! Tiles: drawn from PostGIS, kept in a fenced cache.
-
-pub mod cache;
-pub mod render;
