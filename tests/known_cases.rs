@@ -85,3 +85,13 @@ fn faults_of(policy: Policy) -> (usize, String) {
 fn footprints_of_the_known_edits_are_exact() {
     assert_eq!(faults_of(Policy::Footprint), (207, String::new()));
 }
+
+#[test]
+fn changes_of_the_known_edits_are_found_and_nothing_else() {
+    assert_eq!(faults_of(Policy::Change), (120, String::new()));
+}
+
+#[test]
+fn visible_changes_of_the_known_edits_are_found_and_nothing_else() {
+    assert_eq!(faults_of(Policy::Pixel), (72, String::new()));
+}

@@ -82,8 +82,9 @@ fn deny_program() -> Result<Option<PathBuf>> {
         if !is_required("deny") {
             return Ok(None);
         }
-        let mut install = cargo(&["install", "--locked", "--quiet", "cargo-deny", "--root"]);
-        step::run(install.arg(&tools))?;
+        // Unoptimised, for it is used once: two minutes instead of four.
+        let mut install = cargo(&["install", "--debug", "--locked", "--quiet", "cargo-deny", "--root"]);
+        step::run(install.arg(&tools).env("CARGO_PROFILE_DEV_DEBUG", "false"))?;
     }
     Ok(Some(own))
 }

@@ -1,9 +1,10 @@
-//! The project's chores: `cargo xtask test`, with all the set-up it needs.
+//! The project's chores: `cargo xtask demo` and `cargo xtask test`, each with all the set-up it needs.
 //!
 //! It decides nothing about tiles. It starts other programs, in order, says which and how long they took, and stops at
 //! the first that fails.
 
 mod checks;
+mod demo;
 mod setup;
 mod step;
 mod wall;
@@ -15,7 +16,8 @@ use anyhow::{Result, bail};
 const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
-  test                     everything that CI checks: format, lints, docs, the wall, tests
+  demo [--once] [--json]   shows tilewake at work on a map of Helsinki; --once ends when all is checked
+  test                     everything that CI checks: format, lints, docs, walls, tests, the demo
   setup                    finds or installs what both need (Postgres 15 or later with PostGIS)
 ";
 
@@ -36,6 +38,7 @@ fn run(mut arguments: Vec<String>) -> Result<()> {
         arguments.remove(0)
     };
     match (command.as_str(), arguments.is_empty()) {
+        ("demo", _) => demo::run(&arguments),
         ("test", true) => checks::run(),
         ("setup", true) => setup::run(),
         ("help" | "--help" | "-h", _) => {

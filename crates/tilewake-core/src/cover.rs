@@ -6,7 +6,7 @@
 //! and a limit is kept by stopping a zoom earlier and rounding outwards (I5).
 
 mod outline;
-mod plane;
+pub(crate) mod plane;
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::{
     tile::{Curve, first_id},
     tile_set::TileSet,
 };
-pub(crate) use outline::Outline;
+pub(crate) use outline::{Outline, Reading, area_weight, with_copies};
 use plane::{Children, Edge, Square, WORLD, margin, tile_width};
 
 /// How large the answer may grow.
@@ -30,6 +30,13 @@ pub struct CoverLimits {
 impl CoverLimits {
     /// An answer of any size.
     pub const UNLIMITED: Self = Self { max_ranges: usize::MAX };
+
+    /// The limits of a zoom after so many ranges, if so many deeper ones follow that may need as many.
+    pub(crate) fn left_after(self, n_ranges: usize, n_deeper: u8) -> Self {
+        Self {
+            max_ranges: self.max_ranges.saturating_sub(n_ranges) / (usize::from(n_deeper) + 1),
+        }
+    }
 }
 
 impl Default for CoverLimits {
@@ -46,6 +53,30 @@ pub struct Cover {
     pub tiles: TileSet,
     /// The first zoom that was rounded outwards to keep to the limits.
     pub rounded_from: Option<u8>,
+}
+
+impl Cover {
+    /// What is in either.
+    #[must_use]
+    pub(crate) fn union(&self, other: &Self) -> Self {
+        if self.tiles.is_empty() {
+            return other.clone();
+        }
+        Self {
+            tiles: self.tiles.union(&other.tiles),
+            rounded_from: self.rounded_from.into_iter().chain(other.rounded_from).min(),
+        }
+    }
+
+    /// Adds tiles of deeper zooms.
+    pub(crate) fn append(&mut self, deeper: &Self) {
+        deeper
+            .tiles
+            .ranges()
+            .iter()
+            .for_each(|range| self.tiles.append(range.clone()));
+        self.rounded_from = self.rounded_from.into_iter().chain(deeper.rounded_from).min();
+    }
 }
 
 /// Which tiles to look for.
@@ -235,8 +266,8 @@ impl<'a> Descent<'a> {
     /// How many ranges a zoom may have, if all deeper ones have as many.
     fn max_ranges_at(&self, zoom: u8) -> usize {
         let zooms = self.reach.zooms;
-        let n_zooms = usize::from(zooms.max() + 1 - zoom.max(zooms.min()));
-        self.limits.max_ranges.saturating_sub(self.tiles.ranges().len()) / n_zooms
+        let n_deeper = zooms.max() - zoom.max(zooms.min());
+        self.limits.left_after(self.tiles.ranges().len(), n_deeper).max_ranges
     }
 
     /// How many edges all cells of a zoom may have together.

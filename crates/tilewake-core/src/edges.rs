@@ -72,6 +72,11 @@ impl<'a> Drawable<'a> {
         Ok(Self { geometry, beyond_180 })
     }
 
+    /// Whether it is made of geometries of different kinds.
+    pub(crate) fn is_collection(self) -> bool {
+        matches!(self.geometry, Geometry::GeometryCollection(_))
+    }
+
     /// Whether a longitude is beyond ±180.
     pub(crate) fn is_beyond_180(self) -> bool {
         self.beyond_180

@@ -94,6 +94,12 @@ impl Zooms {
         (min <= max && max <= MAX_ZOOM).then_some(Self { min, max })
     }
 
+    /// One zoom of these.
+    pub(crate) fn only(zoom: u8) -> Self {
+        debug_assert!(zoom <= MAX_ZOOM);
+        Self { min: zoom, max: zoom }
+    }
+
     /// The first zoom.
     #[must_use]
     pub fn min(self) -> u8 {
@@ -220,6 +226,12 @@ pub enum Policy {
     /// Every tile that draws the feature before or after the edit: right for any renderer.
     #[default]
     Footprint,
+    /// Every tile whose clipped geometry differs: right for renderers that clip, snap, order features by key, and nothing
+    /// more.
+    Change,
+    /// Every tile whose geometry differs after snapping to the tile's grid: right for the same renderers; low zooms stay
+    /// cached when an edit is too small to be seen there.
+    Pixel,
 }
 
 impl Policy {
@@ -228,13 +240,15 @@ impl Policy {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Footprint => "footprint",
+            Self::Change => "change",
+            Self::Pixel => "pixel",
         }
     }
 }
 
 /// A word that names no policy.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no staleness policy: there is footprint")]
+#[error("{0:?} is no staleness policy: there are footprint, change and pixel")]
 pub struct InvalidPolicy(String);
 
 impl FromStr for Policy {
@@ -242,6 +256,8 @@ impl FromStr for Policy {
     fn from_str(s: &str) -> Result<Self, Self::Err> {
         match s {
             "footprint" => Ok(Self::Footprint),
+            "change" => Ok(Self::Change),
+            "pixel" => Ok(Self::Pixel),
             _ => Err(InvalidPolicy(s.to_owned())),
         }
     }

@@ -4,6 +4,7 @@
 //! `tilewake` asks, and does what it is told. The invariants I1 to I5 that the docs refer to are in `ARCHITECTURE.md`.
 
 pub mod backoff;
+mod chain;
 pub mod cover;
 pub mod edges;
 pub mod event;
@@ -15,6 +16,7 @@ pub mod layer;
 pub mod ledger;
 pub mod mercator;
 pub mod outbox;
+pub mod picture;
 pub mod route;
 pub mod staleness;
 pub mod tile;

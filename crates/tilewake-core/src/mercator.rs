@@ -24,6 +24,18 @@ pub fn project(lon: f64, lat: f64) -> (f64, f64) {
     (lon / 360.0 + 0.5, 0.5 - stretched / TAU)
 }
 
+/// The way back from the unit square, to longitude and latitude in degrees; exact to the last bits.
+///
+/// ```
+/// use tilewake_core::mercator::unproject;
+/// assert_eq!(unproject(0.5, 0.5), (0.0, 0.0));
+/// ```
+#[must_use]
+pub fn unproject(x: f64, y: f64) -> (f64, f64) {
+    let lat = ((0.5 - y) * TAU).sinh().atan().to_degrees();
+    ((x - 0.5) * 360.0, lat)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +50,18 @@ mod tests {
         ] {
             let (px, py) = project(lon, lat);
             assert!((px - x).abs() < 1e-14 && (py - y).abs() < 1e-14, "{px} {py}");
+        }
+    }
+
+    #[test]
+    fn the_way_back_leads_back() {
+        for (lon, lat) in [(-180.0, 85.0), (7.4234, 43.7371), (400.0, -89.5), (0.0, 1e-9)] {
+            let (x, y) = project(lon, lat);
+            let (back_lon, back_lat) = unproject(x, y);
+            assert!(
+                (back_lon - lon).abs() < 1e-12 && (back_lat - lat).abs() < 1e-12,
+                "{back_lon} {back_lat}"
+            );
         }
     }
 

@@ -4,10 +4,12 @@
 //! change, but never misses one that did (I1).
 
 use crate::{
-    cover::{Cover, CoverLimits, Outline, Reach, cover},
+    chain::{Chain, Touched},
+    cover::{Cover, CoverLimits, Outline, Reach, Reading, cover},
+    edges::Drawable,
     event::Changed,
     feature::Shape,
-    layer::{LayerSettings, Policy},
+    layer::{LayerSettings, Policy, Zooms},
     tile_set::TileSet,
 };
 
@@ -66,7 +68,110 @@ pub fn stale_tiles(
     settings: &LayerSettings,
     limits: CoverLimits,
 ) -> TileSet {
+    stale_cover(before, after, changed, settings, limits).tiles
+}
+
+/// The same, with how exactly they are known.
+///
+/// What cannot be compared edge by edge, a box or a collection, is a footprint edit under every policy. So is an edit of
+/// attributes; under `pixel`, in the tiles where the snapped shape is drawn at all.
+#[must_use]
+pub fn stale_cover(
+    before: &Shape,
+    after: &Shape,
+    changed: Changed,
+    settings: &LayerSettings,
+    limits: CoverLimits,
+) -> Cover {
+    let compare = match (settings.policy, changed) {
+        (Policy::Footprint, _) | (Policy::Change, Changed::Attributes | Changed::Both) => None,
+        (Policy::Change | Policy::Pixel, _) => Comparable::of(before).zip(Comparable::of(after)),
+    };
+    let Some((Comparable(old), Comparable(new))) = compare else {
+        return footprints([before, after], settings, limits);
+    };
+    let edit = |before, after| Edit {
+        before,
+        after,
+        settings,
+        limits,
+    };
     match (settings.policy, changed) {
-        (Policy::Footprint, _) => footprints([before, after], settings, limits).tiles,
+        (Policy::Pixel, Changed::Geometry) => edit(old, new).pixel(),
+        (Policy::Pixel, _) if before == after => edit(None, new).pixel(),
+        (Policy::Pixel, _) => edit(None, old).pixel().union(&edit(None, new).pixel()),
+        _ => edit(old, new).change(),
+    }
+}
+
+/// A shape that can be compared with another one edge by edge: nothing, or a geometry that is no collection.
+struct Comparable<'a>(Option<Drawable<'a>>);
+
+impl<'a> Comparable<'a> {
+    fn of(shape: &'a Shape) -> Option<Self> {
+        match shape {
+            Shape::Absent => Some(Self(None)),
+            Shape::Box(_) => None,
+            Shape::Geometry(geometry) => match Drawable::new(geometry) {
+                Ok(drawable) if !drawable.is_collection() => Some(Self(Some(drawable))),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// An edit of geometry under a policy that compares edges.
+struct Edit<'a> {
+    before: Option<Drawable<'a>>,
+    after: Option<Drawable<'a>>,
+    settings: &'a LayerSettings,
+    limits: CoverLimits,
+}
+
+impl Edit<'_> {
+    fn change(&self) -> Cover {
+        let LayerSettings { zooms, buffer, .. } = *self.settings;
+        let grow = buffer.fraction() + HALF_UNIT;
+        let mut all = Cover::default();
+        for touched in self.touched() {
+            let mut add = |chain: &Chain, zooms: Zooms| {
+                let reach = Reach { zooms, grow };
+                all = all.union(&cover(&chain.edges(reach.margin()), reach, self.limits));
+            };
+            add(&touched.exact(), zooms);
+            for zoom in touched.turning_zooms(zooms) {
+                add(&touched.whole_areas(), Zooms::only(zoom));
+            }
+        }
+        all
+    }
+
+    fn pixel(&self) -> Cover {
+        let grow = self.settings.buffer.fraction();
+        let mut all = Cover::default();
+        for touched in self.touched() {
+            let mut found = Cover::default();
+            for zoom in self.settings.zooms.iter() {
+                let reach = Reach {
+                    zooms: Zooms::only(zoom),
+                    grow,
+                };
+                let limits = self
+                    .limits
+                    .left_after(found.tiles.ranges().len(), self.settings.zooms.max() - zoom);
+                found.append(&cover(&touched.on_grid(zoom).edges(reach.margin()), reach, limits));
+            }
+            all = all.union(&found);
+        }
+        all
+    }
+
+    /// What the edit touched, in each reading of longitudes.
+    fn touched(&self) -> impl Iterator<Item = Touched> {
+        let is_beyond_180 = self.before.iter().chain(&self.after).any(|side| side.is_beyond_180());
+        Reading::all(is_beyond_180, self.settings.beyond_180)
+            .iter()
+            .map(|reading| Touched::between(self.before, self.after, *reading))
+            .filter(|touched| !touched.is_empty())
     }
 }

@@ -22,7 +22,7 @@ use tracing::{debug, info, warn};
 use crate::{
     metrics,
     postgres::journal::{self, NamedEvent, Read},
-    tiles::cache::TileCache,
+    tiles::{cache::TileCache, render::RenderError},
 };
 
 /// The name of the cache of this process in metrics.
@@ -33,8 +33,17 @@ const PAGE: i64 = 500;
 const MAX_BEHIND: i64 = 20_000;
 
 /// Says that tiles have been dropped from the cache.
+#[derive(Clone, Debug)]
+pub enum PurgeNotice {
+    /// The tiles of one journal row.
+    Tiles(PurgedTiles),
+    /// Whatever was in it.
+    Everything,
+}
+
+/// The tiles of a journal row, dropped.
 #[derive(Clone, Debug, Serialize)]
-pub struct PurgeNotice {
+pub struct PurgedTiles {
     /// The journal row.
     pub number: i64,
     /// The layer.
@@ -64,7 +73,7 @@ pub struct CachePurger {
     /// The consumer name.
     pub consumer: String,
     /// What is purged.
-    pub cache: Arc<TileCache>,
+    pub cache: Arc<TileCache<RenderError>>,
     /// Who wants to know.
     pub notices: broadcast::Sender<PurgeNotice>,
     /// How often to look without having been told.
@@ -84,6 +93,7 @@ impl CachePurger {
                 followed = self.follow(&mut failures) => followed,
             };
             self.cache.close();
+            let _ = self.notices.send(PurgeNotice::Everything);
             if let Err(error) = followed {
                 failures += 1;
                 let wait = backoff::delay(failures, crate::jitter()).min(Duration::from_secs(5));
@@ -139,6 +149,7 @@ impl CachePurger {
             Purge::Everything => {
                 self.cache.empty();
                 metrics::emptied(TARGET);
+                let _ = self.notices.send(PurgeNotice::Everything);
                 info!(
                     cursor = plan.cursor,
                     "the cache fell out of the journal and was emptied"
@@ -148,7 +159,7 @@ impl CachePurger {
         plan.cursor
     }
 
-    fn tell(&self, notices: Vec<PurgeNotice>) {
+    fn tell(&self, notices: Vec<PurgedTiles>) {
         let purged_at = Utc::now();
         for mut notice in notices {
             notice.purged_at = purged_at;
@@ -156,7 +167,7 @@ impl CachePurger {
                 metrics::edit_to_purge((purged_at - event.occurred_at).to_std().unwrap_or_default());
             }
             // Nobody listening is no error.
-            let _ = self.notices.send(notice);
+            let _ = self.notices.send(PurgeNotice::Tiles(notice));
         }
     }
 
@@ -175,12 +186,12 @@ impl CachePurger {
     }
 }
 
-fn notices_of(read: &Read) -> Vec<PurgeNotice> {
+fn notices_of(read: &Read) -> Vec<PurgedTiles> {
     read.page
         .rows
         .iter()
         .zip(&read.events)
-        .map(|((number, layer, tiles), events)| PurgeNotice {
+        .map(|((number, layer, tiles), events)| PurgedTiles {
             number: *number,
             layer: layer.clone(),
             ranges: tiles

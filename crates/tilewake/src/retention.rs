@@ -52,7 +52,7 @@ async fn refresh_gauges(pool: &PgPool) {
 async fn keep_house(pool: &PgPool, consumer: &Consumer, settings: RetentionSettings) {
     match tables::prune_outbox(pool, settings.window).await {
         Ok(leaves) => {
-            for leaf in leaves.iter().filter(|leaf| leaf.outcome != tables::Pruned::NOT_DUE) {
+            for leaf in leaves.iter().filter(|leaf| leaf.is_remarkable()) {
                 info!(leaf = leaf.name, outcome = leaf.outcome, "outbox leaf");
             }
         }

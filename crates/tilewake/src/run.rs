@@ -65,6 +65,8 @@ pub struct Weakened {
     pub purging: Purging,
     /// Whether spoiled fills are kept out of the cache.
     pub fencing: Fencing,
+    /// How long a render waits between drawing and caching.
+    pub render_delay: Duration,
 }
 
 /// Runs all parts until stopped; calls `ready` with the address once requests are answered.
@@ -115,8 +117,16 @@ pub async fn run(
         retention_settings(&settings),
         stop.clone(),
     ));
-    let site = http::Site::new(pool, cache, notices, handle, settings.public_url.clone());
-    parts.spawn(http::serve(listener, site, stop.clone()));
+    let site = http::Site {
+        pool,
+        cache,
+        notices,
+        metrics: handle,
+        public_url: settings.public_url.clone(),
+        render_delay: weakened.render_delay,
+        stop: stop.clone(),
+    };
+    parts.spawn(http::serve(listener, site));
     info!(%address, "serving tiles");
     ready(address);
     finish(parts, &stop).await

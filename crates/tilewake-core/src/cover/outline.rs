@@ -26,8 +26,10 @@ pub(crate) struct Outline {
 
 /// How a longitude beyond ±180 is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reading {
+pub(crate) enum Reading {
+    /// In a copy of the world.
     Shifted,
+    /// In this world, each vertex by itself.
     Wrapped,
 }
 
@@ -62,7 +64,7 @@ impl Outline {
         let Ok(drawable) = Drawable::new(geometry) else {
             return self.add_box(&LonLatBox::WORLD);
         };
-        for reading in readings(drawable, self.beyond_180) {
+        for reading in Reading::all(drawable.is_beyond_180(), self.beyond_180) {
             drawable.each_path(|kind, coords| self.add_path(kind, coords, *reading));
         }
     }
@@ -76,7 +78,7 @@ impl Outline {
 
     fn add_projected(&mut self, kind: PathKind) {
         self.n_areas += u64::from(kind == PathKind::Shell);
-        for copy in copies(&self.path, self.margin) {
+        for copy in copies(self.path.iter().map(|vertex| vertex.0), self.margin) {
             let weight = match kind {
                 PathKind::Point | PathKind::Line => 0,
                 PathKind::Shell => turned(&self.path, weight(self.n_areas, copy)),
@@ -120,17 +122,19 @@ impl Outline {
     }
 }
 
-fn readings(drawable: Drawable<'_>, beyond_180: Beyond180) -> &'static [Reading] {
-    match beyond_180 {
-        _ if !drawable.is_beyond_180() => &[Reading::Shifted],
-        Beyond180::Both => &[Reading::Shifted, Reading::Wrapped],
-        Beyond180::Shifted => &[Reading::Shifted],
-        Beyond180::Wrapped => &[Reading::Wrapped],
-    }
-}
-
 impl Reading {
-    fn longitude(self, lon: f64) -> f64 {
+    /// The readings of geometries some of which may be beyond ±180.
+    pub(crate) fn all(is_beyond_180: bool, beyond_180: Beyond180) -> &'static [Self] {
+        match beyond_180 {
+            _ if !is_beyond_180 => &[Self::Shifted],
+            Beyond180::Both => &[Self::Shifted, Self::Wrapped],
+            Beyond180::Shifted => &[Self::Shifted],
+            Beyond180::Wrapped => &[Self::Wrapped],
+        }
+    }
+
+    /// Where a longitude is drawn.
+    pub(crate) fn longitude(self, lon: f64) -> f64 {
         match self {
             Self::Wrapped if lon.abs() > 180.0 => (lon + 180.0).rem_euclid(360.0) - 180.0,
             Self::Wrapped | Self::Shifted => lon,
@@ -138,13 +142,31 @@ impl Reading {
     }
 }
 
-/// The whole worlds by which a path must be shifted to the east to meet the world or its margin.
-fn copies(path: &[(f64, f64)], margin: f64) -> std::ops::RangeInclusive<i32> {
-    let (west, east) = path
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(west, east), (x, _)| {
-            (west.min(*x), east.max(*x))
-        });
+/// The edges of one closed chain, repeated where the world repeats. Every copy winds by itself.
+pub(crate) fn with_copies(chain: &[Edge], margin: f64) -> Vec<Edge> {
+    let mut edges = Vec::with_capacity(chain.len());
+    for copy in copies(chain.iter().flat_map(|edge| [edge.ax, edge.bx]), margin) {
+        let (shift, times) = (f64::from(copy) * WORLD, weight(1, copy));
+        edges.extend(chain.iter().map(|edge| Edge {
+            ax: edge.ax + shift,
+            bx: edge.bx + shift,
+            weight: edge.weight.wrapping_mul(times),
+            ..*edge
+        }));
+    }
+    edges
+}
+
+/// The winding weight of the n-th of several areas.
+pub(crate) fn area_weight(n: u64) -> i64 {
+    weight(n + 1, 0)
+}
+
+/// The whole worlds by which what lies at these columns must be shifted to the east to meet the world or its margin.
+fn copies(columns: impl Iterator<Item = f64>, margin: f64) -> std::ops::RangeInclusive<i32> {
+    let (west, east) = columns.fold((f64::INFINITY, f64::NEG_INFINITY), |(west, east), x| {
+        (west.min(x), east.max(x))
+    });
     let (first, last) = (
         ((-margin - east) / WORLD).ceil(),
         ((WORLD + margin - west) / WORLD).floor(),

@@ -18,7 +18,7 @@ pub(crate) fn project(lon: f64, lat: f64) -> (f64, f64) {
 }
 
 /// The nearest whole number, for what is smaller than 2^51: above 1.5 · 2^52 there are no fractions to keep.
-fn whole(value: f64) -> f64 {
+pub(crate) fn whole(value: f64) -> f64 {
     const SHIFT: f64 = 6_755_399_441_055_744.0;
     (value + SHIFT) - SHIFT
 }

@@ -34,6 +34,9 @@ pub(super) struct Run {
     /// Caches pictures that a purge overtook: proves that checks notice.
     #[arg(long, hide = true)]
     disable_fence: bool,
+    /// Has every render wait between drawing and caching: gives purges a chance to overtake it.
+    #[arg(long, hide = true, default_value = "0s", value_name = "DURATION")]
+    delay_renders: humantime::Duration,
 }
 
 impl Run {
@@ -42,6 +45,7 @@ impl Run {
         let weakened = Weakened {
             purging: if self.disable_purger { Purging::Off } else { Purging::On },
             fencing: if self.disable_fence { Fencing::Off } else { Fencing::On },
+            render_delay: self.delay_renders.into(),
         };
         let stop = CancellationToken::new();
         stop_on_signal(stop.clone())?;

@@ -51,16 +51,16 @@ pub enum Cluster {
 pub async fn look(pool: &PgPool) -> Result<Cluster, sqlx::Error> {
     const LOOK: &str = "
         WITH now AS (
-            SELECT system_identifier, timeline_id FROM pg_control_system(), pg_control_checkpoint()
+            SELECT system_identifier, timeline_id AS timeline FROM pg_control_system(), pg_control_checkpoint()
         ), before AS (
-            SELECT system_identifier, timeline_id FROM tilewake.cluster FOR UPDATE
+            SELECT system_identifier, timeline FROM tilewake.cluster FOR UPDATE
         ), first AS (
-            INSERT INTO tilewake.cluster (system_identifier, timeline_id)
-            SELECT system_identifier, timeline_id FROM now WHERE NOT EXISTS (SELECT FROM before) ON CONFLICT DO NOTHING
+            INSERT INTO tilewake.cluster (system_identifier, timeline)
+            SELECT system_identifier, timeline FROM now WHERE NOT EXISTS (SELECT FROM before) ON CONFLICT DO NOTHING
         ), again AS (
-            UPDATE tilewake.cluster SET system_identifier = now.system_identifier, timeline_id = now.timeline_id
+            UPDATE tilewake.cluster SET system_identifier = now.system_identifier, timeline = now.timeline
             FROM now, before
-            WHERE (now.system_identifier, now.timeline_id) <> (before.system_identifier, before.timeline_id)
+            WHERE (now.system_identifier, now.timeline) <> (before.system_identifier, before.timeline)
             RETURNING true
         )
         SELECT EXISTS (SELECT FROM again)";

@@ -180,10 +180,12 @@ async fn bury(connection: &mut PgConnection, id: i64, event: &Event) -> Result<(
             DELETE FROM tilewake.outbox WHERE id = $1 AND published_at IS NULL RETURNING *
         )
         INSERT INTO tilewake.dead_letter
-               (outbox_id, layer, epoch, feature_id, feature_version, event_type, before_box, after_box, attempts, reason,
-                error, event_id, created_at)
-        SELECT id, layer, epoch, feature_id, feature_version, event_type, before_box, after_box, attempts, 'undeliverable',
-               last_error, $2, created_at
+               (id, epoch, feature_version, base_version, created_at, before_box, after_box, route_point,
+                previous_route_point, schema_version, attempts, changed, layer, feature_id, event_type, traceparent, reason,
+                error, event)
+        SELECT id, epoch, feature_version, base_version, created_at, before_box, after_box, route_point,
+               previous_route_point, schema_version, attempts, changed, layer, feature_id, event_type, traceparent,
+               'undeliverable', last_error, $2
         FROM dead";
     sqlx::query(BURY)
         .bind(id)

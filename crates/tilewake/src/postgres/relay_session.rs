@@ -49,7 +49,7 @@ pub struct RelaySession {
 enum Bed {
     /// It holds the lock: every writer that commits from now on wakes it.
     Mine,
-    /// Another relay holds it: writers wake all that listen.
+    /// Another relay holds it, and writers wake all that listen; or wake-ups are off.
     Shared,
     /// A writer is in flight that saw relays awake, and will wake nobody.
     Taken,
@@ -169,9 +169,10 @@ impl RelaySession {
         let bed: &str = "SELECT tilewake.try_sleep()";
         let answer: String = sqlx::query_scalar(bed).fetch_one(connection).await?;
         Ok(match answer.as_str() {
-            "mine" => Bed::Mine,
-            "shared" => Bed::Shared,
-            _ => Bed::Taken,
+            "asleep" => Bed::Mine,
+            "busy" => Bed::Taken,
+            // Another relay's lock has writers wake all that listen; or wake-ups are off, and only the poll is left.
+            _ => Bed::Shared,
         })
     }
 

@@ -13,12 +13,12 @@ pub struct PrunedLeaf {
     pub outcome: String,
 }
 
-/// Words of [`PrunedLeaf::outcome`].
-pub struct Pruned;
-
-impl Pruned {
-    /// The leaf is empty, today's, or holds rows of the window.
-    pub const NOT_DUE: &'static str = "not due";
+impl PrunedLeaf {
+    /// Whether somebody may want to know: the leaf was emptied, or should have been and was not.
+    #[must_use]
+    pub fn is_remarkable(&self) -> bool {
+        matches!(self.outcome.as_str(), "truncated" | "unpublished" | "busy")
+    }
 }
 
 /// Truncates the leaves of the outbox in which every row is published and older than the window. Waits for no writer.
@@ -55,12 +55,13 @@ pub async fn prune_ledger(
         DELETE FROM tilewake.consumed WHERE ctid = ANY (ARRAY(
             SELECT ctid FROM tilewake.consumed
             WHERE consumer = $1 AND consumed_at < clock_timestamp() - make_interval(secs => $2) LIMIT $3))";
-    // Rows of a past epoch have no geometry worth keeping; they go once the epoch that followed is older than the window.
+    // Rows of a past epoch have no geometry worth keeping; they go once the epoch that followed, which begins
+    // with milliseconds since 1970, is older than the window.
     const PAST: &str = "
         DELETE FROM tilewake.ledger WHERE ctid = ANY (ARRAY(
             SELECT ledger.ctid FROM tilewake.ledger JOIN tilewake.consumer_layer USING (consumer, layer)
             WHERE consumer = $1 AND ledger.epoch < consumer_layer.epoch
-              AND to_timestamp(consumer_layer.epoch) < clock_timestamp() - make_interval(secs => $2) LIMIT $3))";
+              AND to_timestamp(consumer_layer.epoch / 1000.0) < clock_timestamp() - make_interval(secs => $2) LIMIT $3))";
     sqlx::query(JOURNAL)
         .bind(consumer)
         .bind(journal_rows)

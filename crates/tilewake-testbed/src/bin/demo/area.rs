@@ -1,0 +1,63 @@
+//! Which tiles the demo asks for: every tile of the map's area and the ring of tiles around it, at every zoom.
+
+use tilewake_core::{layer::Zooms, mercator::project, tile::TileId};
+
+use crate::{
+    map::Feature,
+    tables::{TABLES, zooms},
+};
+
+/// A tile of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct LayerTile {
+    pub(crate) layer: &'static str,
+    pub(crate) tile: TileId,
+}
+
+/// The tiles of all layers.
+pub(crate) fn tiles(map: &[Feature]) -> Vec<LayerTile> {
+    let tiles = with_ring(&map.iter().flat_map(Feature::vertices).collect::<Vec<_>>(), zooms());
+    let of_layer = |layer| tiles.iter().map(move |&tile| LayerTile { layer, tile });
+    TABLES.iter().flat_map(|table| of_layer(table.layer)).collect()
+}
+
+/// The tiles that hold the places' bounding box, and those around them, as far as they exist.
+fn with_ring(places: &[(f64, f64)], zooms: Zooms) -> Vec<TileId> {
+    let (xs, ys): (Vec<f64>, Vec<f64>) = places.iter().map(|&(lon, lat)| project(lon, lat)).unzip();
+    let ends = |values: &[f64]| {
+        values
+            .iter()
+            .fold((f64::MAX, f64::MIN), |(a, b), &v| (a.min(v), b.max(v)))
+    };
+    let (x, y) = (ends(&xs), ends(&ys));
+    let mut tiles = Vec::new();
+    for z in zooms.iter() {
+        for column in columns(x, z) {
+            tiles.extend(columns(y, z).filter_map(|row| TileId::new(z, column, row)));
+        }
+    }
+    tiles
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the map lies well inside the world"
+)]
+fn columns((from, to): (f64, f64), zoom: u8) -> std::ops::RangeInclusive<u32> {
+    let n = f64::from(1u32 << zoom);
+    ((from * n) as u32).saturating_sub(1)..=((to * n) as u32 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_asked_for_with_its_eight_neighbours_as_far_as_they_exist() {
+        let zooms_of = |min, max| Zooms::new(min, max).unwrap();
+        assert_eq!(with_ring(&[(24.94, 60.17)], zooms_of(0, 0)).len(), 1);
+        assert_eq!(with_ring(&[(24.94, 60.17)], zooms_of(1, 1)).len(), 4);
+        assert_eq!(with_ring(&[(24.94, 60.17)], zooms_of(9, 10)).len(), 18);
+    }
+}

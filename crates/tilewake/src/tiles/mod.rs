@@ -1,0 +1,4 @@
+//! Tiles: drawn from PostGIS, kept in a fenced cache.
+
+pub mod cache;
+pub mod render;
