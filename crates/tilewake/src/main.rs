@@ -1,3 +1,9 @@
 //! The `tilewake` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    tilewake::cli::main(tilewake::cli::Cli::parse())
+}

@@ -5,6 +5,7 @@
 mod capture;
 pub mod cluster;
 pub mod current;
+pub mod drawn;
 mod identifier;
 pub mod journal;
 pub mod layers;
