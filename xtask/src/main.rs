@@ -3,6 +3,7 @@
 //! It decides nothing about tiles. It starts other programs, in order, says which and how long they took, and stops at
 //! the first that fails.
 
+mod bare;
 mod checks;
 mod demo;
 mod setup;
@@ -18,6 +19,7 @@ Usage: cargo xtask COMMAND
 
   demo [--once] [--json]   shows tilewake at work on a map of Helsinki; --once ends when all is checked
   test                     everything that CI checks: format, lints, docs, walls, tests, the demo
+  bare                     both commands in a bare Debian tree, as root and as a user (needs root)
   setup                    finds or installs what both need (Postgres 15 or later with PostGIS)
 ";
 
@@ -40,6 +42,7 @@ fn run(mut arguments: Vec<String>) -> Result<()> {
     match (command.as_str(), arguments.is_empty()) {
         ("demo", _) => demo::run(&arguments),
         ("test", true) => checks::run(),
+        ("bare", true) => bare::run(),
         ("setup", true) => setup::run(),
         ("help" | "--help" | "-h", _) => {
             print!("{HELP}");

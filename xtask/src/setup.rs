@@ -47,6 +47,21 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
+/// Makes sure that a program is there whose package is called like it.
+pub(crate) fn install_program(name: &str) -> Result<()> {
+    if step::output(Command::new(name).arg("--version")).is_ok() {
+        return Ok(());
+    }
+    let mut installer = installer().with_context(|| format!("{name} is missing, and cannot be installed from here"))?;
+    let install = format!("apt-get install -y --no-install-recommends {name}");
+    let script = format!("export DEBIAN_FRONTEND=noninteractive; {install} || {{ apt-get update && {install}; }}");
+    step::run(installer.args(["sh", "-c", &script]).stdin(Stdio::null()))
+}
+
+pub(crate) fn is_root() -> bool {
+    step::output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
 /// What runs a command as root, if anything does without a question.
 fn installer() -> Option<Command> {
     let runs = |words: &[&str]| {
@@ -61,8 +76,7 @@ fn installer() -> Option<Command> {
     if !runs(&["apt-get", "--version"]) {
         return None;
     }
-    let is_root = step::output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
-    if is_root {
+    if is_root() {
         return Some(Command::new("env"));
     }
     runs(&["sudo", "-n", "true"]).then(|| {
