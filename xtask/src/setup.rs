@@ -22,8 +22,8 @@ if [ ! -e "$conf" ]; then
   echo 'create_main_cluster = false' > "$conf"
 fi
 export DEBIAN_FRONTEND=noninteractive
-install() { apt-get install -y --no-install-recommends postgresql postgresql-postgis; }
-install || { apt-get update && install; }
+install() { apt-get install -y -qq --no-install-recommends postgresql postgresql-postgis; }
+install || { apt-get update -qq && install; }
 "#;
 
 /// Makes sure that Postgres with `PostGIS` is there.
@@ -53,8 +53,8 @@ pub(crate) fn install_program(name: &str) -> Result<()> {
         return Ok(());
     }
     let mut installer = installer().with_context(|| format!("{name} is missing, and cannot be installed from here"))?;
-    let install = format!("apt-get install -y --no-install-recommends {name}");
-    let script = format!("export DEBIAN_FRONTEND=noninteractive; {install} || {{ apt-get update && {install}; }}");
+    let install = format!("apt-get install -y -qq --no-install-recommends {name}");
+    let script = format!("export DEBIAN_FRONTEND=noninteractive; {install} || {{ apt-get update -qq && {install}; }}");
     step::run(installer.args(["sh", "-c", &script]).stdin(Stdio::null()))
 }
 
