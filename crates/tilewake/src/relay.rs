@@ -161,10 +161,10 @@ impl<P: Publisher> Relay<P> {
             .filter(|(row, _)| settlement.buried.contains(&row.id))
             .map(|(row, event)| (row.id, event.clone()))
             .collect();
+        self.session.settle(&settlement, &buried).await?;
         for (id, event) in &buried {
             error!(row = id, event = %event.id(), "row moved to the dead letters; its tiles were purged by box");
         }
-        self.session.settle(&settlement, &buried).await?;
         count(&events, &sent);
         Ok(if is_down {
             Batch::TransportDown

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use crate::{
     consumer::{ConsumeError, Consumer, ConsumerSettings},
     http, metrics,
-    postgres::{self, cluster, relay_session::RelaySession},
+    postgres::{self, cluster, layers, relay_session::RelaySession},
     purger::{CachePurger, Purging},
     relay::{self, Flush, RelaySettings},
     retention::{self, RetentionSettings},
@@ -35,6 +35,18 @@ pub enum RunError {
     /// The database is not as it must be.
     #[error("the features' database cannot be used")]
     Schema(#[source] postgres::SchemaError),
+    /// The server is a standby.
+    #[error("the features' database is a standby, which cannot be written to; connect to the primary")]
+    Standby,
+    /// Rows are hidden from the role.
+    #[error(
+        "row-level security hides rows of {layers} from this role, and what is hidden looks deleted; \
+         connect as a role that sees all rows, such as the table's owner or one with BYPASSRLS"
+    )]
+    HiddenRows {
+        /// The layers.
+        layers: String,
+    },
     /// The cluster's identity cannot be read.
     #[error("cannot read which database cluster this is")]
     Cluster(#[source] sqlx::Error),
@@ -78,7 +90,7 @@ pub async fn run(
 ) -> Result<(), RunError> {
     let handle = metrics::install().map_err(RunError::Metrics)?;
     let pool = connect(&settings).await?;
-    postgres::check(&pool).await.map_err(RunError::Schema)?;
+    check(&pool).await?;
     if cluster::look(&pool).await.map_err(RunError::Cluster)? == cluster::Cluster::Changed {
         warn!("the database cluster is another one than before; every layer is purged");
     }
@@ -130,6 +142,22 @@ pub async fn run(
     info!(%address, "serving tiles");
     ready(address);
     finish(parts, &stop).await
+}
+
+/// Whether a relay can do its work with this database and this role.
+async fn check(pool: &PgPool) -> Result<(), RunError> {
+    if cluster::is_standby(pool).await.map_err(RunError::Connect)? {
+        return Err(RunError::Standby);
+    }
+    postgres::check(pool).await.map_err(RunError::Schema)?;
+    let hidden = layers::hidden(pool).await.map_err(RunError::Connect)?;
+    if hidden.is_empty() {
+        Ok(())
+    } else {
+        Err(RunError::HiddenRows {
+            layers: hidden.join(", "),
+        })
+    }
 }
 
 /// Waits for the first part to end, stops the others, and gives them a bounded time.

@@ -50,7 +50,7 @@ impl Run {
         let stop = CancellationToken::new();
         stop_on_signal(stop.clone())?;
         run::run(settings, weakened, stop, |address| {
-            println!("listening on http://{address}")
+            println!("listening on http://{address}");
         })
         .await?;
         Ok(())

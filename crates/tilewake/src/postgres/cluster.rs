@@ -36,6 +36,11 @@ async fn flushed_position(executor: impl PgExecutor<'_>) -> Result<WalPosition, 
     position(executor, "SELECT (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint").await
 }
 
+/// Whether this server only replays another's log: then a relay cannot work here.
+pub async fn is_standby(pool: &PgPool) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar("SELECT pg_is_in_recovery()").fetch_one(pool).await
+}
+
 /// What has become of the cluster since a relay last looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cluster {

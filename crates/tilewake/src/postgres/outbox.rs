@@ -185,7 +185,7 @@ async fn bury(connection: &mut PgConnection, id: i64, event: &Event) -> Result<(
                 error, event)
         SELECT id, epoch, feature_version, base_version, created_at, before_box, after_box, route_point,
                previous_route_point, schema_version, attempts, changed, layer, feature_id, event_type, traceparent,
-               'undeliverable', last_error, $2
+               'undeliverable', last_error, $2::jsonb
         FROM dead";
     sqlx::query(BURY)
         .bind(id)

@@ -1,0 +1,11 @@
+//! Relay, direct transport, consumer and journal on a real Postgres.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "pipeline/world.rs"]
+mod world;
+
+#[path = "pipeline/consumers.rs"]
+mod consumers;
+#[path = "pipeline/relays.rs"]
+mod relays;
