@@ -189,7 +189,7 @@ async fn bury(connection: &mut PgConnection, id: i64, event: &Event) -> Result<(
         FROM dead";
     sqlx::query(BURY)
         .bind(id)
-        .bind(event.id().to_string())
+        .bind(String::from_utf8_lossy(&event.to_geojson()).into_owned())
         .execute(connection)
         .await?;
     Ok(())
