@@ -30,6 +30,10 @@ const FEATURES: &[(&str, &str)] = &[
         include_str!("../../../../migrations/features/0003_epoch_wake_prune.sql"),
     ),
     ("relay", include_str!("../../../../migrations/features/0004_relay.sql")),
+    (
+        "render",
+        include_str!("../../../../migrations/features/0005_render.sql"),
+    ),
 ];
 
 /// What consumers remember.
@@ -222,4 +226,30 @@ async fn check_visibility(pool: &PgPool) -> Result<(), SchemaError> {
         WHERE row_security_active(c.oid) LIMIT 1";
     let hidden: Option<(String, String)> = sqlx::query_as(HIDDEN).fetch_optional(pool).await?;
     hidden.map_or(Ok(()), |(layer, role)| Err(SchemaError::HidesRows { layer, role }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_migration_there_is_is_applied() {
+        for (folder, steps) in [("features", FEATURES), ("ledger", LEDGER)] {
+            let path = format!("{}/../../migrations/{folder}", env!("CARGO_MANIFEST_DIR"));
+            let mut texts: Vec<_> = std::fs::read_dir(path)
+                .unwrap()
+                .map(|file| file.unwrap().path())
+                .collect();
+            texts.sort();
+            let texts: Vec<_> = texts
+                .iter()
+                .map(|path| std::fs::read_to_string(path).unwrap())
+                .collect();
+            assert_eq!(
+                texts,
+                steps.iter().map(|(_, text)| *text).collect::<Vec<_>>(),
+                "{folder}"
+            );
+        }
+    }
 }
