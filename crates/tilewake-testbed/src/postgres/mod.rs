@@ -97,6 +97,11 @@ impl Server {
         self.create("TEMPLATE template0").await
     }
 
+    /// A new database with what another one holds; nobody may be connected to that.
+    pub async fn copy_of(&self, database: &Database) -> Result<Database> {
+        self.create(&format!("TEMPLATE {}", database.name)).await
+    }
+
     async fn create(&self, how: &str) -> Result<Database> {
         let name = unique_name();
         let maintenance = self.options();
