@@ -9,3 +9,5 @@ mod world;
 mod consumers;
 #[path = "pipeline/relays.rs"]
 mod relays;
+#[path = "pipeline/retention.rs"]
+mod retention;
