@@ -11,27 +11,27 @@
     reason = "numbers of tiles are whole and small enough"
 )]
 
+mod shapes;
+
 use std::{collections::BTreeSet, sync::Arc};
 
-use geo_types::{
-    Coord, Geometry, GeometryCollection, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon,
-};
+use geo_types::{Coord, Geometry, GeometryCollection, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon};
 use proptest::{collection::vec, prelude::*};
+use shapes::{Segment, clip, is_inside, place, segments, star, stars, view};
 use tilewake_core::{
     cover::CoverLimits,
     feature::Shape,
     layer::{Beyond180, Buffer, LayerSettings, Policy, Zooms},
-    mercator::project,
     staleness::footprint,
 };
 
 /// A grid unit, as a fraction of a tile.
 const UNIT: f64 = 1.0 / 4096.0;
 
-/// How surely a tile's box is touched is left open within this fraction of a tile.
-const TOUCH: f64 = 1e-6;
+/// How surely a tile's box is touched is left open within this fraction of a tile: the eight steps of the plane by which
+/// every box grows are most of it at zoom 28.
+const TOUCH: f64 = 1e-5;
 
-type Segment = (Coord<f64>, Coord<f64>);
 type Tiles = BTreeSet<(u8, u32, u32)>;
 
 /// Segments to be met, and areas to be inside of: each a shell and its holes.
@@ -70,47 +70,14 @@ impl Drawn {
     /// a shell and in none of its holes.
     fn meets(&self, centre: Coord<f64>, half: f64) -> bool {
         let is_in = |ring: &Vec<Segment>| is_inside(ring, centre);
-        self.segments.iter().any(|segment| clips(*segment, centre, half))
+        self.segments
+            .iter()
+            .any(|segment| clip(*segment, centre, half).is_some())
             || self
                 .areas
                 .iter()
                 .any(|area| is_in(&area[0]) && !area[1..].iter().any(is_in))
     }
-}
-
-fn segments(coords: &[Coord<f64>]) -> Vec<Segment> {
-    let projected: Vec<_> = coords.iter().map(|c| Coord::from(project(c.x, c.y))).collect();
-    match projected[..] {
-        [alone] => vec![(alone, alone)],
-        _ => projected.windows(2).map(|ends| (ends[0], ends[1])).collect(),
-    }
-}
-
-/// Whether anything is left of a segment after clipping it to the box.
-fn clips((a, b): Segment, centre: Coord<f64>, half: f64) -> bool {
-    let (mut from, mut to) = (0.0f64, 1.0f64);
-    for (start, way, middle) in [(a.x, b.x - a.x, centre.x), (a.y, b.y - a.y, centre.y)] {
-        let (low, high) = (middle - half - start, middle + half - start);
-        if way == 0.0 {
-            if low > 0.0 || high < 0.0 {
-                return false;
-            }
-        } else {
-            let (enter, leave) = if way > 0.0 {
-                (low / way, high / way)
-            } else {
-                (high / way, low / way)
-            };
-            (from, to) = (from.max(enter), to.min(leave));
-        }
-    }
-    from <= to
-}
-
-/// Whether a ray to the west crosses the ring an odd number of times.
-fn is_inside(ring: &[Segment], p: Coord<f64>) -> bool {
-    let crosses = |(a, b): &&Segment| (a.y > p.y) != (b.y > p.y) && p.x > a.x + (p.y - a.y) / (b.y - a.y) * (b.x - a.x);
-    ring.iter().filter(crosses).count() % 2 == 1
 }
 
 /// The tiles of a zoom whose boxes, grown by a fraction of a tile, the shape meets. The world repeats to both sides.
@@ -166,78 +133,6 @@ fn judge(geometry: &Geometry<f64>, zooms: Zooms, buffer: f64) -> Result<(), Test
         found.difference(&allowed).take(4).collect::<Vec<_>>()
     );
     Ok(())
-}
-
-/// Where shapes are, how large, and at which zooms and with which buffer they are looked at: a few to a few hundred tiles.
-#[derive(Clone, Debug)]
-struct View {
-    lon: f64,
-    lat: f64,
-    size: f64,
-    zooms: Zooms,
-    buffer: f64,
-}
-
-fn view() -> impl Strategy<Value = View> {
-    let lon = prop_oneof![-180.0..180.0f64, Just(0.0), Just(180.0), Just(-180.0), Just(90.0)];
-    let lat = prop_oneof![-84.0..84.0f64, Just(0.0), Just(85.051_128_779_806_59), Just(88.0)];
-    let buffer = prop_oneof![Just(0.0), Just(64.0 / 4096.0), Just(0.1), Just(1.0)];
-    (lon, lat, 0u8..=26, 0.05..4.0f64, buffer).prop_map(|(lon, lat, zoom, tiles, buffer)| View {
-        lon,
-        lat,
-        size: tiles * 360.0 / f64::from(1u32 << zoom).max(2.0) / 2.0,
-        zooms: Zooms::new(zoom.saturating_sub(3), zoom + 2).unwrap(),
-        buffer,
-    })
-}
-
-impl View {
-    /// A place of the view from -1 to 1 either way; some places are on edges of tiles.
-    fn at(&self, (x, y): (f64, f64)) -> Coord<f64> {
-        let lat = self.lat + y * self.size * self.lat.to_radians().cos();
-        Coord {
-            x: self.lon + x * self.size,
-            y: lat.clamp(-90.0, 90.0),
-        }
-    }
-
-    fn line(&self, places: &[(f64, f64)]) -> LineString<f64> {
-        places.iter().map(|place| self.at(*place)).collect()
-    }
-
-    /// A star around a place: simple, of any other form, and with a hole that is a smaller star, one half its size.
-    fn star(&self, star: &Star) -> Polygon<f64> {
-        let ring = |scale: f64| {
-            let n = star.radii.len() as f64;
-            let place = |(i, radius): (usize, &f64)| {
-                let angle = std::f64::consts::TAU * i as f64 / n;
-                let reach = radius * scale;
-                (star.at.0 + reach * angle.cos(), star.at.1 + reach * angle.sin())
-            };
-            self.line(&star.radii.iter().enumerate().map(place).collect::<Vec<_>>())
-        };
-        let holes = if star.has_hole { vec![ring(0.5)] } else { vec![] };
-        Polygon::new(ring(1.0), holes)
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Star {
-    at: (f64, f64),
-    radii: Vec<f64>,
-    has_hole: bool,
-}
-
-fn place() -> impl Strategy<Value = (f64, f64)> {
-    (-1.0..1.0f64, -1.0..1.0f64)
-}
-
-fn star() -> impl Strategy<Value = Star> {
-    (place(), vec(0.2..1.0f64, 3..12), any::<bool>()).prop_map(|(at, radii, has_hole)| Star { at, radii, has_hole })
-}
-
-fn stars(view: &View, stars: &[Star]) -> MultiPolygon<f64> {
-    stars.iter().map(|star| view.star(star)).collect()
 }
 
 proptest! {

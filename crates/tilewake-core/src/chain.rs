@@ -9,6 +9,7 @@ mod area;
 mod line;
 mod parts;
 mod path;
+mod simple;
 mod tally;
 mod view;
 
@@ -24,7 +25,6 @@ use self::{
 use crate::{
     cover::{Reading, plane::Edge, with_copies},
     edges::Drawable,
-    layer::Zooms,
 };
 
 /// Edges to be covered. A point is an edge from itself to itself.
@@ -74,16 +74,10 @@ impl Touched {
         self.chain(View::Grid(zoom))
     }
 
-    /// The zooms at which snapping makes more of the edit than there is: an area so thin that the grid turns it or hides
-    /// it, before the edit or after it.
-    pub(crate) fn turning_zooms(&self, zooms: Zooms) -> impl Iterator<Item = u8> {
-        self.areas.turning_zooms(zooms)
-    }
-
-    /// The chain of all touched areas, without anything cancelled.
-    pub(crate) fn whole_areas(&self) -> Chain {
+    /// The chain of what snapping to a zoom's grid changes besides: areas so thin that the grid turns or hides them.
+    pub(crate) fn thin(&self, zoom: u8) -> Chain {
         let mut chain = Chain::default();
-        self.areas.add_whole(&mut chain);
+        self.areas.add_thin(zoom, &mut chain);
         chain
     }
 

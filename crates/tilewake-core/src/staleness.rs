@@ -139,8 +139,8 @@ impl Edit<'_> {
                 all = all.union(&cover(&chain.edges(reach.margin()), reach, self.limits));
             };
             add(&touched.exact(), zooms);
-            for zoom in touched.turning_zooms(zooms) {
-                add(&touched.whole_areas(), Zooms::only(zoom));
+            for zoom in zooms.iter() {
+                add(&touched.thin(zoom), Zooms::only(zoom));
             }
         }
         all

@@ -9,10 +9,11 @@ use super::{
     Chain,
     parts::Part,
     path::{Pair, Path, Side},
+    simple::is_simple,
     tally::Tally,
     view::{Place, View},
 };
-use crate::{cover, layer::Zooms, tile::MAX_ZOOM};
+use crate::{cover, tile::MAX_ZOOM};
 
 /// The areas that an edit touched.
 #[derive(Debug)]
@@ -56,23 +57,19 @@ struct Turn {
 }
 
 impl Areas {
-    /// Sorts out the areas that are not the same before and after.
+    /// Takes the areas that are not the same before and after.
     pub(super) fn new(before: &[Part<'_>], after: &[Part<'_>]) -> Self {
-        let has_holes = before.iter().chain(after).any(|area| area.paths().len() > 1);
-        let is_one = before.len() == 1 && after.len() == 1;
+        let n_pairs = before.len().max(after.len());
+        let rings: Vec<_> = (0..n_pairs)
+            .flat_map(|i| ring_pairs(before.get(i), after.get(i), i as u64))
+            .collect();
         let is_edit = !(before.is_empty() || after.is_empty());
-        // A hole that reaches out of its own area could undo what changed in another one.
-        let winding = if is_edit && (is_one || !has_holes) {
+        let winding = if is_edit && can_be_summed(&rings) {
             Winding::Difference
         } else {
             Winding::Each
         };
-        let n_pairs = before.len().max(after.len());
-        let rings = (0..n_pairs).flat_map(|i| ring_pairs(before.get(i), after.get(i), i as u64));
-        Self {
-            rings: rings.collect(),
-            winding,
-        }
+        Self { rings, winding }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -84,7 +81,9 @@ impl Areas {
         let mut edges = Tally::default();
         for ring in &self.rings {
             match self.winding {
-                Winding::Difference if ring.before(view) == ring.after(view) => ring.count_stretches(view, &mut edges),
+                Winding::Difference if ring.before(view) == ring.after(view) => {
+                    ring.count_stretches(view, 1, &mut edges);
+                }
                 Winding::Difference => ring.count_all(view, Side::count, &mut edges),
                 Winding::Each => ring.count_all(view, |side| ring.weight(side), &mut edges),
             }
@@ -92,25 +91,25 @@ impl Areas {
         push(edges, view, chain);
     }
 
-    /// The zooms at which rings do not all look alike on the grid: what stayed of them as they are may have been drawn
-    /// and not be any more, or the other way round.
-    pub(super) fn turning_zooms(&self, zooms: Zooms) -> impl Iterator<Item = u8> {
-        zooms
-            .iter()
-            .filter(|zoom| self.winding == Winding::Difference && self.is_turning(View::Grid(*zoom)))
-    }
-
-    fn is_turning(&self, view: View) -> bool {
-        let mut kept = self.rings.iter().flat_map(|ring| ring.kept(view));
-        let first = kept.next();
-        kept.any(|kept| Some(kept) != first)
-    }
-
-    /// Adds all edges of the rings, as they are.
-    pub(super) fn add_whole(&self, chain: &mut Chain) {
+    /// Adds what snapping to a zoom's grid changes besides: rings so thin that the grid turns them or hides them.
+    ///
+    /// Of one that does so only before the edit or only after it, all edges count, and of a shell its holes' too. Of one
+    /// that does so both times, the edges where it differs: other rings' edges that cancelled them are still drawn.
+    pub(super) fn add_thin(&self, zoom: u8, chain: &mut Chain) {
+        if self.winding == Winding::Each {
+            return; // Nothing was cancelled.
+        }
+        let view = View::Grid(zoom);
         let mut edges = Tally::default();
-        for ring in &self.rings {
-            ring.count_all(View::Exact, |side| ring.weight(side), &mut edges);
+        for area in by_area(&self.rings) {
+            let is_shell_alike = area[0].is_alike(view);
+            for ring in area {
+                if !(is_shell_alike && ring.is_alike(view)) {
+                    ring.count_all(View::Exact, |side| ring.weight(side), &mut edges);
+                } else if !ring.is_as_it_is(view) {
+                    ring.count_stretches(View::Exact, ring.weight(Side::After), &mut edges);
+                }
+            }
         }
         push(edges, View::Exact, chain);
     }
@@ -120,6 +119,24 @@ fn push(edges: Tally<4>, view: View, chain: &mut Chain) {
     for ([ax, ay, bx, by], weight) in edges.left() {
         chain.push_area(view, Place::of_key([ax, ay]), Place::of_key([bx, by]), weight);
     }
+}
+
+fn by_area(rings: &[RingPair]) -> impl Iterator<Item = &[RingPair]> {
+    rings.chunk_by(|ring, next| ring.areas == next.areas)
+}
+
+/// Whether a winding number that is the same before and after means that what is inside is the same: if one area differs
+/// in its shell or in its holes, or if none winds around anything but its inside.
+fn can_be_summed(rings: &[RingPair]) -> bool {
+    let is_one = by_area(rings).count() == 1;
+    let (shells, holes): (Vec<_>, Vec<_>) = rings.iter().partition(|ring| ring.role == Role::Shell);
+    let stays = |rings: &[&RingPair]| rings.iter().all(|ring| ring.pair.is_the_same());
+    (is_one && (stays(&shells) || stays(&holes)))
+        || by_area(rings).all(|area| {
+            let before: Vec<_> = area.iter().filter_map(|ring| ring.pair.before()).collect();
+            let after: Vec<_> = area.iter().filter_map(|ring| ring.pair.after()).collect();
+            is_simple(&before) && is_simple(&after)
+        })
 }
 
 fn ring_pairs<'a>(
@@ -159,11 +176,23 @@ impl RingPair {
         self.after.seen(self.pair.after(), view)
     }
 
-    /// What becomes of the rings in a view: 1 if they run as they do, -1 the other way round, 0 if they are not drawn.
-    fn kept(&self, view: View) -> impl Iterator<Item = i64> {
+    /// Whether the same becomes of the ring before and after in a view: it runs as it does, the other way, or not at all.
+    fn is_alike(&self, view: View) -> bool {
+        let [before, after] = self.kept(view);
+        before == after
+    }
+
+    /// Whether nothing becomes of it.
+    fn is_as_it_is(&self, view: View) -> bool {
+        self.kept(view) == [1, 1]
+    }
+
+    /// What becomes of the ring before and after in a view: 1 if it runs as it does, -1 if the other way round, 0 if it is
+    /// not drawn. A ring that is missing stays missing.
+    fn kept(&self, view: View) -> [i64; 2] {
         let before = self.pair.before().map(|_| self.before(view) * self.before.exact);
         let after = self.pair.after().map(|_| self.after(view) * self.after.exact);
-        before.into_iter().chain(after)
+        [before.unwrap_or(1), after.unwrap_or(1)]
     }
 
     /// What going once around the area adds where nothing is taken off.
@@ -175,15 +204,10 @@ impl RingPair {
     }
 
     /// Counts the edges where the ring differs.
-    fn count_stretches(&self, view: View, edges: &mut Tally<4>) {
+    fn count_stretches(&self, view: View, weight: i64, edges: &mut Tally<4>) {
         for (path, side, stretch) in self.pair.stretches(view) {
-            count(
-                &path.vertices()[stretch],
-                self.turn(side, view),
-                side.count(),
-                view,
-                edges,
-            );
+            let weight = weight.wrapping_mul(side.count());
+            count(&path.vertices()[stretch], self.turn(side, view), weight, view, edges);
         }
     }
 

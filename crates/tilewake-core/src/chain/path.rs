@@ -78,6 +78,12 @@ impl Pair {
         self.after.as_ref()
     }
 
+    /// Whether the two paths are one.
+    pub(super) fn is_the_same(&self) -> bool {
+        let is_all = |path: &Option<Path>| path.as_ref().is_some_and(|path| path.vertices.len() == self.n_first);
+        is_all(&self.before) && is_all(&self.after)
+    }
+
     pub(super) fn both(&self) -> impl Iterator<Item = &Path> {
         self.before.iter().chain(&self.after)
     }
