@@ -7,7 +7,6 @@
 mod area;
 mod edits;
 mod history;
-mod http;
 mod judge;
 mod map;
 mod pictures;

@@ -5,9 +5,10 @@ use std::{collections::HashMap, net::SocketAddr};
 use anyhow::{Result, ensure};
 use hyper::body::Bytes;
 use indicatif::ProgressBar;
+use tilewake_testbed::http::Client;
 use tokio::task::JoinSet;
 
-use crate::{area::LayerTile, http::Client, progress::Progress, tilewake::Tilewake};
+use crate::{area::LayerTile, progress::Progress, tilewake::Tilewake};
 
 /// How many ask at once.
 const N_CLIENTS: usize = 8;

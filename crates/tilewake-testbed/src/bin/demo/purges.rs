@@ -11,12 +11,12 @@ use chrono::{DateTime, Utc};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde::Deserialize;
+use tilewake_testbed::http::Client;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     edits::Kind,
     history::{History, JournalRow},
-    http::Client,
     writers::Commits,
 };
 

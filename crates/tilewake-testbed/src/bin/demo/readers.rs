@@ -12,10 +12,11 @@ use std::{
 };
 
 use anyhow::Result;
+use tilewake_testbed::http::Client;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::{area::LayerTile, http::Client, pictures::picture};
+use crate::{area::LayerTile, pictures::picture};
 
 const N_READERS: usize = 6;
 /// The longest pause between two questions of one reader, on average half of it.

@@ -9,17 +9,14 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use tilewake_testbed::service_dir::ServiceDir;
+use tilewake_testbed::{http::Client, service_dir::ServiceDir};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
     time::timeout,
 };
 
-use crate::{
-    http::Client,
-    tables::{BUFFER, COLUMNS, TABLES, ZOOMS},
-};
+use crate::tables::{BUFFER, COLUMNS, TABLES, ZOOMS};
 
 /// How long it may take to serve, and to stop.
 const BOUND: Duration = Duration::from_secs(30);

@@ -14,13 +14,14 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 /// An open connection.
-pub(crate) struct Client {
+pub struct Client {
     host: String,
     sender: SendRequest<Empty<Bytes>>,
 }
 
 impl Client {
-    pub(crate) async fn connect(address: SocketAddr) -> Result<Self> {
+    /// Connects.
+    pub async fn connect(address: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(address)
             .await
             .with_context(|| format!("could not connect to {address}"))?;
@@ -34,14 +35,14 @@ impl Client {
     }
 
     /// The status and the whole body.
-    pub(crate) async fn get(&mut self, path: &str) -> Result<(StatusCode, Bytes)> {
+    pub async fn get(&mut self, path: &str) -> Result<(StatusCode, Bytes)> {
         let response = self.stream(path).await?;
         let status = response.status();
         Ok((status, response.into_body().collect().await?.to_bytes()))
     }
 
     /// The answer as it comes, for bodies that never end.
-    pub(crate) async fn stream(&mut self, path: &str) -> Result<Response<Incoming>> {
+    pub async fn stream(&mut self, path: &str) -> Result<Response<Incoming>> {
         let request = Request::get(path).header(HOST, &self.host).body(Empty::new())?;
         self.sender.ready().await?;
         self.sender
