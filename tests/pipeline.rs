@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "pipeline/publishers.rs"]
+mod publishers;
 #[path = "pipeline/world.rs"]
 mod world;
 
@@ -11,3 +13,5 @@ mod consumers;
 mod relays;
 #[path = "pipeline/retention.rs"]
 mod retention;
+#[path = "pipeline/writers.rs"]
+mod writers;

@@ -1,29 +1,10 @@
 //! Consumers of one name: whatever they are given how often, there is one effect.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use tilewake::transport::Publisher;
-use tilewake_core::{event::Event, outbox::Sent};
+use tilewake_core::event::Event;
 
-use crate::world::World;
-
-/// Acknowledges everything and keeps it.
-#[derive(Default)]
-pub(crate) struct Recorder(Mutex<Vec<Event>>);
-
-impl Publisher for Recorder {
-    async fn publish(&self, events: Vec<Event>) -> Vec<Sent> {
-        let sent = vec![Sent::Acknowledged; events.len()];
-        self.0.lock().unwrap().extend(events);
-        sent
-    }
-}
-
-impl Recorder {
-    pub(crate) fn events(&self) -> Vec<Event> {
-        self.0.lock().unwrap().clone()
-    }
-}
+use crate::{publishers::Recorder, world::World};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn twelve_consumers_given_the_same_batch_leave_one_effect() {

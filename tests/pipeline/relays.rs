@@ -2,102 +2,30 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
 use sqlx::Connection as _;
-use tilewake::{relay::RelaySettings, transport::Publisher};
+use tilewake::relay::RelaySettings;
 use tilewake_core::{
-    event::{Carried, Event, EventId, Omission},
+    event::{Carried, EditEvent, Event, Omission},
     outbox::Sent,
 };
-use tokio::sync::Semaphore;
 
 use crate::{
-    consumers::Recorder,
+    publishers::{Faulty, Holding, Recorder},
     world::{World, eventually, settings},
 };
 
-/// Lets a publisher of the test's choice answer, and keeps what was sent.
-struct Faulty<F> {
-    answer: F,
-    sent: Mutex<Vec<EventId>>,
-}
-
-impl<F: Fn(usize, &Event) -> Sent> Faulty<F> {
-    fn new(answer: F) -> Arc<Self> {
-        Arc::new(Self {
-            answer,
-            sent: Mutex::default(),
+fn edits(events: &[Event]) -> Vec<&EditEvent> {
+    events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Edit(edit) => Some(edit),
+            Event::Epoch(_) => None,
         })
-    }
-
-    fn sent(&self) -> Vec<EventId> {
-        self.sent.lock().unwrap().clone()
-    }
-}
-
-impl<F: Fn(usize, &Event) -> Sent + Send + Sync> Publisher for Faulty<F> {
-    async fn publish(&self, events: Vec<Event>) -> Vec<Sent> {
-        let mut sent = self.sent.lock().unwrap();
-        let answers = events
-            .iter()
-            .zip(sent.len()..)
-            .map(|(event, nth)| (self.answer)(nth, event))
-            .collect();
-        sent.extend(events.iter().map(Event::id));
-        answers
-    }
-}
-
-/// Holds every batch until it is let go, and acknowledges it then.
-struct Holding {
-    arrived: AtomicUsize,
-    gate: Semaphore,
-}
-
-impl Publisher for Holding {
-    async fn publish(&self, events: Vec<Event>) -> Vec<Sent> {
-        self.arrived.fetch_add(events.len(), Ordering::SeqCst);
-        let _let_go = self.gate.acquire().await;
-        vec![Sent::Acknowledged; events.len()]
-    }
-}
-
-impl Holding {
-    fn new() -> Arc<Self> {
-        Arc::new(Self {
-            arrived: AtomicUsize::new(0),
-            gate: Semaphore::new(0),
-        })
-    }
-
-    async fn has(&self, n_events: usize) {
-        eventually("the events are being published", || async {
-            self.arrived.load(Ordering::SeqCst) == n_events
-        })
-        .await;
-    }
-}
-
-async fn insert(world: &World, n_places: usize) {
-    world
-        .sql(&format!(
-            "INSERT INTO places SELECT i, 'n', ST_Point(i, 1, 4326) FROM generate_series(1, {n_places}) i"
-        ))
-        .await;
-}
-
-fn edits(events: &[Event]) -> Vec<&tilewake_core::event::EditEvent> {
-    let edit = |event| match event {
-        &Event::Edit(ref edit) => Some(edit),
-        Event::Epoch(_) => None,
-    };
-    events.iter().filter_map(edit).collect()
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,7 +47,7 @@ async fn an_edit_reaches_the_ledger_and_the_journal() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_publish_is_published_again_under_the_same_event_id() {
     let world = World::new().await;
-    insert(&world, 1).await;
+    world.insert(1).await;
     // The epoch's row and the insert's: sent once in vain, once with success.
     let publisher = Faulty::new(|nth, _| if nth < 2 { Sent::Unknown } else { Sent::Acknowledged });
     let relay = world.relay(Arc::clone(&publisher));
@@ -139,7 +67,7 @@ async fn a_failed_publish_is_published_again_under_the_same_event_id() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_fails_alone_delays_no_other_and_is_buried_by_box_at_the_cap() {
     let world = World::new().await;
-    insert(&world, 50).await;
+    world.insert(50).await;
     let refuses_one = |_: usize, event: &Event| match event {
         Event::Edit(edit) if edit.edit.key.id.as_str() == "7" && edit.carried.shape().is_some() => {
             Sent::Refused("this one does not pass".to_owned())
@@ -174,7 +102,7 @@ async fn a_row_that_fails_alone_delays_no_other_and_is_buried_by_box_at_the_cap(
 #[tokio::test(flavor = "multi_thread")]
 async fn two_relays_publish_disjoint_versions_of_one_feature() {
     let world = World::new().await;
-    insert(&world, 1).await;
+    world.insert(1).await;
     for i in 0..399 {
         world
             .sql(&format!("UPDATE places SET geom = ST_Point({i}, 2, 4326)"))
@@ -207,7 +135,7 @@ async fn two_relays_publish_disjoint_versions_of_one_feature() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_update_and_a_delete_before_the_relay_runs_give_tombstones() {
     let world = World::new().await;
-    insert(&world, 1).await;
+    world.insert(1).await;
     world.sql("UPDATE places SET name = 'renamed'").await;
     world.sql("DELETE FROM places").await;
     let recorder = Arc::new(Recorder::default());
@@ -233,7 +161,7 @@ async fn a_transaction_that_takes_its_id_first_and_commits_last_is_not_skipped()
         .execute(&mut *late)
         .await
         .unwrap();
-    insert(&world, 500).await;
+    world.insert(500).await;
     world.drained().await;
     assert!(
         !recorder
@@ -255,7 +183,7 @@ async fn a_transaction_that_takes_its_id_first_and_commits_last_is_not_skipped()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_that_dies_frees_its_rows_at_once() {
     let world = World::new().await;
-    insert(&world, 5).await;
+    world.insert(5).await;
     let holding = Holding::new();
     let dying = world.relay(Arc::clone(&holding));
     holding.has(6).await;
@@ -270,7 +198,7 @@ async fn a_relay_that_dies_frees_its_rows_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_relays_rows_are_published_by_another_and_its_late_mark_is_harmless() {
     let world = World::new().await;
-    insert(&world, 5).await;
+    world.insert(5).await;
     let holding = Holding::new();
     let frozen = world.relay(Arc::clone(&holding));
     holding.has(6).await;
@@ -308,7 +236,7 @@ async fn the_server_itself_ends_the_claim_of_a_frozen_relay() {
     // The bound is set by the relay for its own session, above the publish bound.
     let mut claim =
         tilewake::postgres::relay_session::RelaySession::new(world.pool.clone(), Duration::from_millis(100));
-    insert(&world, 1).await;
+    world.insert(1).await;
     assert_eq!(claim.claim(0, 10).await.unwrap().len(), 1);
     assert!(claim.check().await.is_ok());
     eventually("the claim is gone", || async {
@@ -326,115 +254,10 @@ async fn the_server_itself_ends_the_claim_of_a_frozen_relay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn eight_writers_with_random_pauses_lose_nothing() {
-    let world = Arc::new(World::new().await);
-    let direct = Arc::new(world.direct().await);
-    let relays = [world.relay(Arc::clone(&direct)), world.relay(direct)];
-    let seed = fastrand::u64(..);
-    let writers: Vec<_> = (0..8)
-        .map(|writer| tokio::spawn(write(Arc::clone(&world), seed.wrapping_add(writer), writer)))
-        .collect();
-    for writer in writers {
-        writer.await.unwrap();
-    }
-    world.drained().await;
-    for relay in relays {
-        relay.stop().await;
-    }
-    assert_eq!(world.ledger_disagreements().await, 0, "seed {seed}");
-    let n_edits = world
-        .count("SELECT sum(version - base_version)::bigint FROM tilewake.feature")
-        .await;
-    let n_consumed = world
-        .count("SELECT count(*) FROM tilewake.consumed WHERE version > 0")
-        .await;
-    assert_eq!(n_consumed, n_edits, "seed {seed}");
-}
-
-/// Inserts, moves and deletes features of its own and of others, in transactions of one to four statements, some of
-/// which are rolled back.
-async fn write(world: Arc<World>, seed: u64, writer: u64) {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let mut session = world.session().await;
-    for _ in 0..40 {
-        let mut transaction = session.begin().await.unwrap();
-        // One shared feature a transaction, last: writers must not wait for each other in a circle.
-        for _ in 0..random.u64(0..3) {
-            edit(&mut transaction, &mut random, 100 + writer * 10 + 0..1).await;
-        }
-        edit(&mut transaction, &mut random, 1..20).await;
-        tokio::time::sleep(Duration::from_millis(random.u64(0..5))).await;
-        if random.u8(..) < 40 {
-            transaction.rollback().await.unwrap();
-        } else {
-            transaction.commit().await.unwrap();
-        }
-    }
-}
-
-async fn edit(connection: &mut sqlx::PgConnection, random: &mut fastrand::Rng, ids: std::ops::Range<u64>) {
-    let id = if ids.end > ids.start {
-        random.u64(ids)
-    } else {
-        ids.start
-    };
-    let (x, y) = (random.i32(-170..170), random.i32(-80..80));
-    let sql = if random.u8(..) < 60 {
-        format!("DELETE FROM places WHERE id = {id}")
-    } else {
-        format!(
-            "INSERT INTO places VALUES ({id}, 'w', ST_Point({x}, {y}, 4326))
-             ON CONFLICT (id) DO UPDATE SET geom = excluded.geom"
-        )
-    };
-    sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
-        .execute(connection)
-        .await
-        .unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn four_hundred_edits_of_one_feature_by_four_writers_end_at_version_400_with_the_ledger_there() {
-    let world = Arc::new(World::new().await);
-    insert(&world, 1).await;
-    let direct = Arc::new(world.direct().await);
-    let small = RelaySettings { batch: 7, ..settings() };
-    let relays = [
-        world.relay_with(Arc::clone(&direct), small.clone()),
-        world.relay_with(direct, small),
-    ];
-    let write = |world: Arc<World>, writer: i32| async move {
-        let mut session = world.session().await;
-        for i in 0..100 {
-            let sql = format!(
-                "UPDATE places SET geom = ST_Point({writer}, {}, 4326)",
-                f64::from(i) / 2.0
-            );
-            sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
-                .execute(&mut session)
-                .await
-                .unwrap();
-        }
-    };
-    let writers: Vec<_> = (0..4)
-        .map(|writer| tokio::spawn(write(Arc::clone(&world), writer)))
-        .collect();
-    for writer in writers {
-        writer.await.unwrap();
-    }
-    world.drained().await;
-    for relay in relays {
-        relay.stop().await;
-    }
-    assert_eq!(world.count("SELECT version FROM tilewake.feature").await, 401);
-    assert_eq!(world.ledger_disagreements().await, 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn one_row_among_two_hundred_that_cannot_be_encoded_goes_by_its_box() {
     let world = World::new().await;
     world.sql("ALTER TABLE places ALTER geom TYPE geometry").await;
-    insert(&world, 200).await;
+    world.insert(200).await;
     world
         .sql(
             "UPDATE places SET geom = ST_GeomFromText('TIN(((1 1, 2 1, 2 2, 1 1)))', 4326) WHERE id = 77;

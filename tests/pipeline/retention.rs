@@ -10,7 +10,7 @@ use tilewake_core::{
 };
 
 use crate::{
-    consumers::Recorder,
+    publishers::Recorder,
     world::{World, eventually},
 };
 

@@ -71,6 +71,12 @@ impl World {
             .unwrap();
     }
 
+    /// Inserts the places 1 to `n_places`.
+    pub(crate) async fn insert(&self, n_places: usize) {
+        let places = format!("SELECT i, 'n', ST_Point(i, 1, 4326) FROM generate_series(1, {n_places}) i");
+        self.sql(&format!("INSERT INTO places {places}")).await;
+    }
+
     /// Another session.
     pub(crate) async fn session(&self) -> PgConnection {
         self.database.connect().await.unwrap()

@@ -59,7 +59,6 @@ enum LogFormat {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "one command is parsed a process")]
 enum Command {
     Migrate(migrate::Migrate),
     Layer(layer::LayerCommand),
