@@ -17,6 +17,7 @@ pub mod ledger;
 pub mod mercator;
 pub mod outbox;
 pub mod picture;
+mod ring;
 pub mod route;
 pub mod staleness;
 pub mod tile;

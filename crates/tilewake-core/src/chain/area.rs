@@ -13,7 +13,7 @@ use super::{
     tally::Tally,
     view::{Place, View},
 };
-use crate::{cover, tile::MAX_ZOOM};
+use crate::{cover, ring::Measure, tile::MAX_ZOOM};
 
 /// The areas that an edit touched.
 #[derive(Debug)]
@@ -264,7 +264,7 @@ impl Turn {
         Self {
             exact: if ring.doubled_area < 0.0 { -1 } else { 1 },
             settled_from: (0..=MAX_ZOOM)
-                .find(|zoom| ring.is_settled(*zoom))
+                .find(|zoom| ring.is_settled(grid_unit(*zoom)))
                 .unwrap_or(MAX_ZOOM + 1),
         }
     }
@@ -278,37 +278,9 @@ impl Turn {
     }
 }
 
-/// How large a ring is, in widths of the world.
-struct Measure {
-    doubled_area: f64,
-    /// The sum of the edges' extents along both axes.
-    length: f64,
-    n_edges: usize,
-}
-
-impl Measure {
-    fn of(ring: &[(f64, f64)]) -> Self {
-        let (x, y) = ring.first().copied().unwrap_or_default();
-        let mut measure = Self {
-            doubled_area: 0.0,
-            length: 0.0,
-            n_edges: ring.len(),
-        };
-        for ends in ring.windows(2) {
-            let ((ax, ay), (bx, by)) = (ends[0], ends[1]);
-            measure.doubled_area += (ax - x) * (by - y) - (bx - x) * (ay - y);
-            measure.length += (bx - ax).abs() + (by - ay).abs();
-        }
-        measure
-    }
-
-    /// Whether no snapping to the zoom's grid turns the ring. Vertices move by half a unit along either axis, which
-    /// changes the doubled area by no more than the length and half a unit for every edge; and rounding errors.
-    fn is_settled(&self, zoom: u8) -> bool {
-        let units = (1u64 << (zoom + 12)) as f64;
-        let (area, length) = (self.doubled_area.abs() * units * units, self.length * units);
-        area > length + self.n_edges as f64 + 1e-12 * length * length
-    }
+/// The unit of a zoom's grid, in widths of the world.
+fn grid_unit(zoom: u8) -> f64 {
+    1.0 / (1u64 << (zoom + 12)) as f64
 }
 
 fn turn_on_grid(path: &Path, view: View) -> i64 {

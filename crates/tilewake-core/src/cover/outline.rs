@@ -1,7 +1,9 @@
 //! The edges of shapes, ready to be covered: projected, signed, and repeated where the world repeats.
 //!
 //! Every area gets a winding weight of its own, a different one in every copy, so that a sum of winding numbers is zero
-//! only where each of them is: an area is never cancelled by a hole that reaches out of another one.
+//! only where each of them is: an area is never cancelled by a hole that reaches out of another one. A hole is taken out
+//! of its shell only if both surely run the way they seem to: on the grid that a tile is drawn on, a ring that crosses itself
+//! can be flat, and is not drawn, or be turned inside out.
 
 use geo_types::{Coord, Geometry};
 
@@ -10,6 +12,7 @@ use crate::{
     edges::{Drawable, PathKind},
     feature::{LonLatBox, Shape},
     layer::Beyond180,
+    ring::Measure,
 };
 
 /// The edges of everything that is to be covered.
@@ -20,6 +23,8 @@ pub(crate) struct Outline {
     margin: f64,
     beyond_180: Beyond180,
     n_areas: u64,
+    /// The area whose shell was seen last; `None` if it is doubtful which way it runs.
+    shell: Option<u64>,
     /// Vertices of the path at hand, in steps.
     path: Vec<(f64, f64)>,
 }
@@ -41,6 +46,7 @@ impl Outline {
             margin,
             beyond_180,
             n_areas: 0,
+            shell: None,
             path: Vec::new(),
         }
     }
@@ -77,15 +83,41 @@ impl Outline {
     }
 
     fn add_projected(&mut self, kind: PathKind) {
-        self.n_areas += u64::from(kind == PathKind::Shell);
+        let area = self.area(kind);
         for copy in copies(self.path.iter().map(|vertex| vertex.0), self.margin) {
             let weight = match kind {
                 PathKind::Point | PathKind::Line => 0,
-                PathKind::Shell => turned(&self.path, weight(self.n_areas, copy)),
-                PathKind::Hole => turned(&self.path, weight(self.n_areas, copy).wrapping_neg()),
+                PathKind::Shell => turned(&self.path, weight(area, copy)),
+                PathKind::Hole => turned(&self.path, weight(area, copy).wrapping_neg()),
             };
             push_edges(&mut self.edges, &self.path, weight, f64::from(copy) * WORLD);
         }
+    }
+
+    /// The area that the path at hand belongs to.
+    fn area(&mut self, kind: PathKind) -> u64 {
+        let is_settled = || Measure::of(&self.path).is_settled_around_tiles();
+        match kind {
+            PathKind::Point | PathKind::Line => 0,
+            PathKind::Hole
+                if let Some(area) = self.shell
+                    && is_settled() =>
+            {
+                area
+            }
+            PathKind::Hole => self.next_area(),
+            PathKind::Shell => {
+                let is_settled = is_settled();
+                let area = self.next_area();
+                self.shell = is_settled.then_some(area);
+                area
+            }
+        }
+    }
+
+    fn next_area(&mut self) -> u64 {
+        self.n_areas += 1;
+        self.n_areas
     }
 
     /// A box beyond ±180 covers all columns unless it is certain that geometries are drawn where they are: vertices that
@@ -99,8 +131,8 @@ impl Outline {
             let ((_, top), (_, bottom)) = (project(0.0, north), project(0.0, south));
             let (west, east) = (-4.0 * WORLD, 4.0 * WORLD);
             self.path = vec![(west, top), (east, top), (east, bottom), (west, bottom), (west, top)];
-            self.n_areas += 1;
-            let weight = turned(&self.path, weight(self.n_areas, 0));
+            let area = self.next_area();
+            let weight = turned(&self.path, weight(area, 0));
             push_edges(&mut self.edges, &self.path, weight, 0.0);
         } else {
             let west = if is_beyond {
@@ -204,15 +236,9 @@ fn weight(area: u64, copy: i32) -> i64 {
 
 /// The weight with the sign of the way the ring runs, so that all shells wind one way and all holes the other.
 fn turned(ring: &[(f64, f64)], weight: i64) -> i64 {
-    if signed_area(ring) < 0.0 {
+    if Measure::of(ring).doubled_area < 0.0 {
         weight.wrapping_neg()
     } else {
         weight
     }
-}
-
-fn signed_area(ring: &[(f64, f64)]) -> f64 {
-    let Some(&(x, y)) = ring.first() else { return 0.0 };
-    let cross = |ends: &[(f64, f64)]| (ends[0].0 - x) * (ends[1].1 - y) - (ends[1].0 - x) * (ends[0].1 - y);
-    ring.windows(2).map(cross).sum()
 }
