@@ -5,6 +5,8 @@
 
 #![allow(dead_code, reason = "every test takes what it needs")]
 
+pub(crate) mod edits;
+
 use geo_types::{Coord, LineString, MultiPolygon, Polygon};
 use proptest::{collection::vec, prelude::*};
 use tilewake_core::{layer::Zooms, mercator::project};
