@@ -219,6 +219,8 @@ impl RelaySession {
             ("tcp_keepalives_idle", "10".to_owned()),
             ("tcp_keepalives_interval", "5".to_owned()),
             ("tcp_keepalives_count", "3".to_owned()),
+            // A mark that a crash takes back is made again: the event is then published twice, which is harmless (I3).
+            ("synchronous_commit", "off".to_owned()),
         ])
     }
 }
