@@ -3,6 +3,7 @@
 mod drawings;
 mod laws;
 mod reading;
+mod world;
 
 use std::{f64::consts::PI, fmt::Write as _, sync::Arc};
 

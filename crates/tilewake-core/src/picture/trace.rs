@@ -28,7 +28,8 @@ pub(super) fn rings(edges: Vec<Edge>) -> Vec<Ring> {
 /// The edges by where they start, and clockwise around it.
 struct Tracer {
     edges: Vec<Edge>,
-    /// For every edge the next one, itself included, that was not walked yet, or one nearer to it.
+    /// For every edge an edge not before it: itself until it is walked, then one from which the search for the next edge
+    /// that was not walked goes on.
     free: Vec<usize>,
     /// For every edge that is the first at its vertex: how many points of the way lead there, if the way does.
     place: Vec<Option<usize>>,
