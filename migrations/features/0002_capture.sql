@@ -2,8 +2,9 @@
 -- rows. The functions that find the edits in a layer's transition tables are made by `layer add`.
 
 -- The leaf of a moment: its UTC day, in a ring of the window's seven days and two more.
+-- STABLE, as `extract` is, or it would not be inlined and cost more than the row's insert.
 CREATE FUNCTION tilewake.slot(at timestamptz) RETURNS smallint
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (floor(extract(epoch FROM at) / 86400)::bigint % 9)::smallint;
 
 -- The trace that the writer belongs to, if it said so in the form of W3C Trace Context, version 00.
@@ -45,7 +46,7 @@ $sql$, '@postgis@', postgis);
 
     -- Where the geometry is, in EPSG:4326; NULL for an empty one, and the whole world for what has no better box.
     EXECUTE replace($sql$
-CREATE FUNCTION tilewake.box_of(geom @postgis@.geometry) RETURNS box
+CREATE FUNCTION tilewake.odd_box_of(geom @postgis@.geometry) RETURNS box
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $f$
 DECLARE
     radius CONSTANT float8 := 6378137;
@@ -83,7 +84,7 @@ $sql$, '@postgis@', postgis);
 
     -- A point of the geometry, in EPSG:4326; NULL for one that has none, or none on the globe.
     EXECUTE replace($sql$
-CREATE FUNCTION tilewake.route_point_of(geom @postgis@.geometry) RETURNS point
+CREATE FUNCTION tilewake.odd_route_point_of(geom @postgis@.geometry) RETURNS point
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $f$
 DECLARE
     radius CONSTANT float8 := 6378137;
@@ -114,6 +115,24 @@ BEGIN
     RETURN NULL;
 END
 $f$;
+$sql$, '@postgis@', postgis);
+
+    -- The same, and inlined where it is simple: in degrees, and well within the globe.
+    EXECUTE replace($sql$
+CREATE FUNCTION tilewake.box_of(geom @postgis@.geometry) RETURNS box
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN @postgis@.ST_SRID(geom) = 4326 AND @postgis@.box(geom) <@ box '(900,89.9),(-900,-89.9)'
+    THEN @postgis@.box(geom) ELSE tilewake.odd_box_of(geom) END;
+$sql$, '@postgis@', postgis);
+
+    EXECUTE replace($sql$
+CREATE FUNCTION tilewake.route_point_of(geom @postgis@.geometry) RETURNS point
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN @postgis@.GeometryType(geom) = 'POINT' AND @postgis@.ST_SRID(geom) = 4326
+        AND @postgis@.box(geom) <@ box '(900,89.9),(-900,-89.9)'
+    THEN @postgis@.point(geom) ELSE tilewake.odd_route_point_of(geom) END;
 $sql$, '@postgis@', postgis);
 END
 $do$;
@@ -146,17 +165,16 @@ CREATE TYPE tilewake.edit AS (
     digest bigint
 );
 
-CREATE FUNCTION tilewake.event_type(edit tilewake.edit) RETURNS text
+CREATE FUNCTION tilewake.event_type(existed boolean, stands boolean, moved boolean) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce(
     nullif(current_setting('tilewake.intent', true), ''),
-    CASE WHEN NOT edit.stands THEN 'retired' WHEN NOT edit.existed THEN 'created'
-         WHEN edit.moved THEN 'moved' ELSE 'updated' END);
+    CASE WHEN NOT stands THEN 'retired' WHEN NOT existed THEN 'created' WHEN moved THEN 'moved' ELSE 'updated' END);
 
-CREATE FUNCTION tilewake.what_changed(edit tilewake.edit) RETURNS "char"
+CREATE FUNCTION tilewake.what_changed(existed boolean, stands boolean, moved boolean, relabelled boolean) RETURNS "char"
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN NOT (edit.existed AND edit.stands) OR (edit.moved AND edit.relabelled) THEN 'b'
-            WHEN edit.moved THEN 'g' ELSE 'a' END;
+RETURN CASE WHEN NOT (existed AND stands) OR (moved AND relabelled) THEN 'b'::"char"
+            WHEN moved THEN 'g'::"char" ELSE 'a'::"char" END;
 
 -- One edit a feature: a key can stand twice in a transition table, by cascades, deferred constraints and inheritance.
 CREATE FUNCTION tilewake.one_a_feature(edits tilewake.edit[]) RETURNS SETOF tilewake.edit
@@ -191,7 +209,8 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- Gives every edit its version and writes it into the outbox.
+-- Gives the edits of a statement with many their versions and writes them into the outbox. Capture functions do the same
+-- inline for a statement with one, in `capture.sql`.
 --
 -- The versions come from one sorted upsert: sorted, or two writers could deadlock; and an upsert, because it reads
 -- nothing that a serializable transaction would have to remember.
@@ -205,6 +224,9 @@ DECLARE
     written_at CONSTANT timestamptz := clock_timestamp();
     again text[];
 BEGIN
+    IF cardinality(edits) = 0 THEN
+        RETURN;
+    END IF;
     WITH edit AS MATERIALIZED (
         SELECT e AS edit, e.* FROM tilewake.one_a_feature(edits) e
     ), version AS (
@@ -232,7 +254,9 @@ BEGIN
             (slot, layer, epoch, feature_id, feature_version, base_version, event_type, changed,
              before_box, after_box, route_point, previous_route_point, traceparent, created_at)
         SELECT tilewake.slot(written_at), of_layer, v.epoch, v.feature_id, v.version, v.base_version,
-               tilewake.event_type(seen), tilewake.what_changed(seen), (seen).before_box, (seen).after_box,
+               tilewake.event_type((seen).existed, (seen).stands, (seen).moved),
+               tilewake.what_changed((seen).existed, (seen).stands, (seen).moved, (seen).relabelled),
+               (seen).before_box, (seen).after_box,
                coalesce((seen).after_point, (seen).before_point),
                tilewake.point_left((seen).before_point, (seen).after_point),
                tilewake.traceparent(), written_at

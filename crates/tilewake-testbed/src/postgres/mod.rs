@@ -4,6 +4,7 @@ mod cluster;
 mod install;
 
 use std::{
+    path::PathBuf,
     sync::{
         OnceLock,
         atomic::{AtomicU32, Ordering},
@@ -63,7 +64,7 @@ impl Server {
     /// The address of a database on this server.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
-        self.options().database(database).to_url_lossy().into()
+        url(&self.options().database(database))
     }
 
     fn options(&self) -> PgConnectOptions {
@@ -112,7 +113,7 @@ impl Server {
             .context("could not create a database")?;
         let options = maintenance.clone().database(&name);
         Ok(Database {
-            url: options.to_url_lossy().into(),
+            url: url(&options),
             name,
             options,
             maintenance,
@@ -135,6 +136,25 @@ impl Server {
             Kind::Given(_) => bail!("only a private server may be stopped"),
         }
     }
+}
+
+/// The address in the words of libpq, so that psql and others understand it, too.
+fn url(options: &PgConnectOptions) -> String {
+    let mut url = options.to_url_lossy();
+    let known = |(name, _): &(String, String)| name != "statement-cache-capacity";
+    let parameters: Vec<(String, String)> = url.query_pairs().into_owned().filter(known).collect();
+    url.set_query(None);
+    if !parameters.is_empty() {
+        url.query_pairs_mut().extend_pairs(parameters);
+    }
+    url.into()
+}
+
+/// A program of the system's Postgres, such as `pgbench`.
+pub fn program(name: &str) -> Result<PathBuf> {
+    let program = install::programs()?.join(name);
+    anyhow::ensure!(program.is_file(), "there is no {}", program.display());
+    Ok(program)
 }
 
 /// A database of one test, dropped with it.

@@ -48,6 +48,34 @@ impl Operation {
         }
     }
 
+    /// The statement's first edit, and whether there are more: most statements edit one row, and sets cost.
+    fn one(self, capture: &Capture<'_>) -> String {
+        const INTO: &str = "INTO many, key, existed, stands, moved, relabelled, box_before, box_after, point_before,
+                                 point_after, digest_after";
+        let old = capture.images("tilewake_old");
+        let new = capture.images("tilewake_new");
+        match self {
+            Self::Insert => format!(
+                "SELECT EXISTS (SELECT FROM tilewake_new OFFSET 1), n.key::text, false, true, true, true,
+                        NULL::box, tilewake.box_of(n.geom), NULL::point, tilewake.route_point_of(n.geom), n.digest
+                 {INTO} FROM ({new}) n WHERE n.key IS NOT NULL LIMIT 1;"
+            ),
+            Self::Delete => format!(
+                "SELECT EXISTS (SELECT FROM tilewake_old OFFSET 1), o.key::text, true, false, true, true,
+                        tilewake.box_of(o.geom), NULL::box, tilewake.route_point_of(o.geom), NULL::point, NULL::bigint
+                 {INTO} FROM ({old}) o WHERE o.key IS NOT NULL LIMIT 1;"
+            ),
+            // A change of the key makes two edits.
+            Self::Update => format!(
+                "SELECT o.key IS DISTINCT FROM n.key OR EXISTS (SELECT FROM tilewake_new OFFSET 1), n.key::text, true, true,
+                        o.image *<> n.image, o.shown *<> n.shown, tilewake.box_of(o.geom), tilewake.box_of(n.geom),
+                        tilewake.route_point_of(o.geom), tilewake.route_point_of(n.geom), n.digest
+                 {INTO} FROM ({old}) o CROSS JOIN ({new}) n
+                 WHERE coalesce(o.key, n.key) IS NOT NULL LIMIT 1;"
+            ),
+        }
+    }
+
     /// The statement's edits as rows of `tilewake.edit`, from images called `o` and `n`.
     fn edits(self, capture: &Capture<'_>) -> String {
         let old = capture.images("tilewake_old");
@@ -135,13 +163,20 @@ impl Capture<'_> {
     }
 
     fn function(&self, operation: Operation) -> String {
-        let body = include_str!("capture.sql")
-            .replace("{layer}", &Literal(self.layer).to_string())
-            .replace("{number}", &self.number.to_string())
-            .replace("{edits}", &operation.edits(self));
+        let body = fill(
+            include_str!("capture.sql"),
+            &[
+                ("{layer}", &Literal(self.layer).to_string()),
+                ("{number}", &self.number.to_string()),
+                ("{one}", &operation.one(self)),
+                ("{edits}", &operation.edits(self)),
+            ],
+        );
+        // Transition tables have no statistics, so a large one looks dear enough to compile for, which takes longer than
+        // the statement.
         format!(
             "CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-             SET search_path = pg_catalog, {postgis}, pg_temp AS {body}",
+             SET search_path = pg_catalog, {postgis}, pg_temp SET jit = off AS {body}",
             function = self.function_name(operation),
             postgis = self.postgis,
             body = Literal(&body),
@@ -184,5 +219,31 @@ impl Capture<'_> {
             shown = shown.join(", "),
             digested = digested.join(", "),
         )
+    }
+}
+
+/// Puts values in the places of a template, in one pass: a column may be called like a place.
+fn fill(template: &str, values: &[(&str, &str)]) -> String {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some(at) = rest.find('{') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let place = values.iter().find(|(place, _)| rest.starts_with(place));
+        let (place, value) = place.copied().unwrap_or(("{", "{"));
+        text.push_str(value);
+        rest = &rest[place.len()..];
+    }
+    text + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_looks_like_a_place_stays_as_it_is() {
+        let filled = fill("{a} is '{}' and {b}, {a}", &[("{a}", "{b}"), ("{b}", "2")]);
+        assert_eq!(filled, "{b} is '{}' and 2, {b}");
     }
 }
