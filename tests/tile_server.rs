@@ -45,6 +45,7 @@ impl Served {
         let pool = PgPoolOptions::new().connect_with(database.options()).await.unwrap();
         prepare(&pool).await;
         let site = Site {
+            renders: pool.clone(),
             pool,
             cache: Arc::new(TileCache::new(1 << 20, Fencing::On)),
             notices: broadcast::channel(16).0,

@@ -199,7 +199,7 @@ pub(crate) fn settings() -> RelaySettings {
         poll: Duration::from_millis(200),
         max_attempts: 10,
         max_bytes: 1 << 20,
-        flush: Flush::Needless,
+        flush: Flush::Forced,
     }
 }
 

@@ -5,7 +5,7 @@
 //! `no-store`; when the database session breaks it empties itself, because it may hold the picture of an edit that a
 //! crash took back.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -31,6 +31,9 @@ const TARGET: &str = "cache";
 const PAGE: i64 = 500;
 /// A cache further behind than this rather begins anew.
 const MAX_BEHIND: i64 = 20_000;
+/// A session that has not answered for this long counts as broken: the cache must not be trusted for as long as the network
+/// takes to admit that the server is gone.
+const ANSWER_BOUND: Duration = Duration::from_secs(10);
 
 /// Says that tiles have been dropped from the cache.
 #[derive(Clone, Debug)]
@@ -112,14 +115,14 @@ impl CachePurger {
 
     /// One session: ends with the error that broke it.
     async fn follow(&self, failures: &mut u32) -> Result<(), sqlx::Error> {
-        let mut session = PgListener::connect_with(&self.pool).await?;
+        let mut session = answer(PgListener::connect_with(&self.pool)).await?;
         session.eager_reconnect(false);
-        session.listen(journal::CHANNEL).await?;
-        let mut cursor = journal::head(&mut session, &self.consumer).await?;
+        answer(session.listen(journal::CHANNEL)).await?;
+        let mut cursor = answer(journal::head(&mut session, &self.consumer)).await?;
         self.cache.open();
         info!(consumer = self.consumer, cursor, "following the journal");
         loop {
-            let read = journal::read(&mut session, &self.consumer, cursor, PAGE).await?;
+            let read = answer(journal::read(&mut session, &self.consumer, cursor, PAGE)).await?;
             *failures = 0;
             let head = read.page.head;
             if head != cursor {
@@ -184,6 +187,11 @@ impl CachePurger {
             }
         }
     }
+}
+
+async fn answer<T>(asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    let answered = tokio::time::timeout(ANSWER_BOUND, asked).await;
+    answered.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
 }
 
 fn notices_of(read: &Read) -> Vec<PurgedTiles> {

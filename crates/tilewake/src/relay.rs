@@ -3,7 +3,7 @@
 //! A batch's way: claim, read, check, publish, mark, commit. Publish comes before mark, so a relay that dies in between
 //! publishes twice and loses nothing (I2, I3); exactly the acknowledged rows are marked. Any number of relays may run.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use tilewake_core::{
     event::{Event, WalPosition},
@@ -18,7 +18,7 @@ use crate::{
     postgres::{
         cluster,
         current::{self, CurrentFeatures},
-        relay_session::{RelaySession, SessionError},
+        relay_session::{RelaySession, SessionError, Woken},
     },
     transport::Publisher,
 };
@@ -37,18 +37,19 @@ pub struct RelaySettings {
     pub max_attempts: u32,
     /// Geometries larger than this many bytes of well-known binary go out as boxes.
     pub max_bytes: i64,
-    /// Whether the edit's log must be forced to disk before it is announced. Needless where the ledger commits in the
-    /// same cluster: its commit flushes all before it.
+    /// Whether the edit's log is forced to disk before it is announced.
     pub flush: Flush,
 }
 
 /// Whether to force the write-ahead log to disk before an edit is announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flush {
-    /// The acknowledging transaction commits in the same cluster.
-    Needless,
-    /// An edit with `synchronous_commit = off` could still be taken back by a crash.
+    /// It is: an edit with `synchronous_commit = off` could still be taken back by a crash. Also where the ledger commits in
+    /// the same cluster: it may do so in a session younger than the crash, and would then take the next edit of that
+    /// version for a repeat.
     Forced,
+    /// It is not: only to prove that checks notice.
+    Never,
 }
 
 /// From which row number on to claim.
@@ -62,6 +63,9 @@ struct Floor {
 
 const FULL_CLAIM: Duration = Duration::from_secs(1);
 
+/// How long the server may take for what is neither reading nor publishing, before the session counts as broken.
+const SERVER_BOUND: Duration = Duration::from_secs(15);
+
 impl Floor {
     fn next(&mut self, now: Instant) -> i64 {
         if self.last_full.is_none_or(|last| now - last >= FULL_CLAIM) {
@@ -69,6 +73,11 @@ impl Floor {
             self.from = 0;
         }
         self.from
+    }
+
+    /// Has the next claim start from zero.
+    fn sink(&mut self) {
+        self.last_full = None;
     }
 
     fn claimed(&mut self, rows: &[OutboxRow]) {
@@ -105,12 +114,15 @@ pub async fn run<P: Publisher>(
             last_full: None,
         },
         failures: 0,
+        size: 0,
     };
+    relay.size = relay.settings.batch;
     info!("relay started");
     while !stop.is_cancelled() {
-        match relay.batch().await {
+        match relay.bounded_batch().await {
             Ok(Batch::Sent(n_rows)) => {
                 relay.failures = 0;
+                relay.size = (relay.size * 2).min(relay.settings.batch);
                 debug!(n_rows, "batch published");
             }
             Ok(Batch::Empty) => {
@@ -137,13 +149,24 @@ struct Relay<P> {
     settings: RelaySettings,
     floor: Floor,
     failures: u32,
+    /// Rows of the next batch. Half as many after a failure: if it was too much to read or to take in within the bound, it
+    /// would be for ever.
+    size: i64,
 }
 
 impl<P: Publisher> Relay<P> {
+    /// Gives a batch up that waits for a server which will never answer.
+    async fn bounded_batch(&mut self) -> Result<Batch, SessionError> {
+        // Whatever is read for longer than the publish bound is lost: the server has ended the claim by then.
+        let bound = 2 * self.settings.publish_bound + SERVER_BOUND;
+        let late = |_| SessionError::failed("finish a batch in time")(io::Error::from(io::ErrorKind::TimedOut).into());
+        timeout(bound, self.batch()).await.map_err(late)?
+    }
+
     /// Takes one batch all the way. Dropped at any point, its transaction rolls back and its rows are free.
     async fn batch(&mut self) -> Result<Batch, SessionError> {
         let from = self.floor.next(Instant::now());
-        let rows = self.session.claim(from, self.settings.batch).await?;
+        let rows = self.session.claim(from, self.size).await?;
         self.floor.claimed(&rows);
         if rows.is_empty() {
             self.session.release().await?;
@@ -225,15 +248,24 @@ impl<P: Publisher> Relay<P> {
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
-            result = self.session.sleep(poll) => if let Err(error) = result {
-                warn!(error = &error as &dyn std::error::Error, "session lost while asleep");
-                self.session.reset();
+            slept = timeout(poll + SERVER_BOUND, self.session.sleep(poll)) => match slept {
+                Ok(Ok(Woken::Later)) => {}
+                Ok(Ok(Woken::AtOnce)) => self.floor.sink(),
+                Ok(Err(error)) => {
+                    warn!(error = &error as &dyn std::error::Error, "session lost while asleep");
+                    self.session.reset();
+                }
+                Err(_) => {
+                    warn!("the server did not answer a relay that was about to sleep");
+                    self.session.reset();
+                }
             }
         }
     }
 
     async fn wait_out_a_failure(&mut self, stop: &CancellationToken) {
-        self.failures += 1;
+        self.failures = self.failures.saturating_add(1);
+        self.size = (self.size / 2).max(1);
         // Half of the bound at least, so that a failing transport is not hammered.
         let wait = tilewake_core::backoff::delay(self.failures, 0.5 + crate::jitter() / 2.0);
         tokio::select! {

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use sqlx::{PgPool, postgres::PgPoolOptions};
+use sqlx::{PgPool, postgres::PgConnectOptions};
 use tilewake_core::cover::CoverLimits;
 use tokio::{net::TcpListener, sync::broadcast, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use crate::{
     consumer::{ConsumeError, Consumer, ConsumerSettings},
     http, metrics,
-    postgres::{self, cluster, layers, relay_session::RelaySession},
+    postgres::{self, cluster, layers, relay_session::RelaySession, session},
     purger::{CachePurger, Purging},
     relay::{self, Flush, RelaySettings},
     retention::{self, RetentionSettings},
@@ -22,6 +22,9 @@ use crate::{
 
 /// How long what is under way may take once `run` was told to stop.
 const STOP_BOUND: Duration = Duration::from_secs(10);
+
+/// Sessions that draw tiles, apart from all others: however many tiles are asked for, they keep no edit waiting.
+const N_RENDERS: u32 = 16;
 
 /// Purge notices that a slow listener may fall behind by.
 const NOTICES: usize = 1024;
@@ -89,7 +92,10 @@ pub async fn run(
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), RunError> {
     let handle = metrics::install().map_err(RunError::Metrics)?;
-    let pool = connect(&settings).await?;
+    let options = session_options(&settings).map_err(RunError::Connect)?;
+    let pool = session::open(options.clone(), n_sessions(&settings))
+        .await
+        .map_err(RunError::Connect)?;
     check(&pool).await?;
     if cluster::look(&pool).await.map_err(RunError::Cluster)? == cluster::Cluster::Changed {
         warn!("the database cluster is another one than before; every layer is purged");
@@ -131,6 +137,7 @@ pub async fn run(
     ));
     let site = http::Site {
         pool,
+        renders: session::pool(options, N_RENDERS),
         cache,
         notices,
         metrics: handle,
@@ -174,17 +181,21 @@ async fn finish(mut parts: JoinSet<()>, stop: &CancellationToken) -> Result<(), 
     }
 }
 
-async fn connect(settings: &Settings) -> Result<PgPool, RunError> {
-    // A relay needs a connection for reading and one for listening, besides its own; the rest is for renders.
-    let n_connections = u32::try_from(settings.relays * 3)
+fn session_options(settings: &Settings) -> Result<PgConnectOptions, sqlx::Error> {
+    Ok(session::bounded(
+        settings.database_url.parse()?,
+        "tilewake",
+        settings.publish_bound,
+    ))
+}
+
+/// A relay needs one for reading and one for listening, besides its own, and its consumer one; the rest is for the purger,
+/// the keeper of the house, health and metrics.
+fn n_sessions(settings: &Settings) -> u32 {
+    u32::try_from(settings.relays)
         .unwrap_or(u32::MAX)
-        .saturating_add(16);
-    PgPoolOptions::new()
-        .max_connections(n_connections)
-        .acquire_timeout(Duration::from_secs(10))
-        .connect(&settings.database_url)
-        .await
-        .map_err(RunError::Connect)
+        .saturating_mul(3)
+        .saturating_add(6)
 }
 
 fn consumer_settings(settings: &Settings) -> ConsumerSettings {
@@ -204,8 +215,7 @@ fn relay_settings(settings: &Settings) -> RelaySettings {
         poll: settings.poll,
         max_attempts: settings.max_attempts,
         max_bytes: settings.max_geometry_bytes,
-        // The ledger of the direct transport commits in the features' own database.
-        flush: Flush::Needless,
+        flush: Flush::Forced,
     }
 }
 

@@ -180,6 +180,18 @@ impl Settings {
                 "the outbox keeps at most 7 days",
             ),
             (
+                "relays",
+                self.relays.to_string(),
+                self.relays <= 64,
+                "it must be at most 64, and 0 runs none",
+            ),
+            (
+                "publish_bound",
+                humantime::format_duration(self.publish_bound).to_string(),
+                (Duration::from_millis(100)..=Duration::from_hours(1)).contains(&self.publish_bound),
+                "it must be from 100ms to 1h",
+            ),
+            (
                 "batch",
                 self.batch.to_string(),
                 (1..=10_000).contains(&self.batch),
@@ -194,8 +206,14 @@ impl Settings {
             (
                 "max_attempts",
                 self.max_attempts.to_string(),
-                self.max_attempts >= 1,
-                "it must be at least 1",
+                (1..=1000).contains(&self.max_attempts),
+                "it must be from 1 to 1000",
+            ),
+            (
+                "max_geometry_bytes",
+                self.max_geometry_bytes.to_string(),
+                self.max_geometry_bytes >= 0,
+                "it must not be negative",
             ),
             (
                 "max_ranges",

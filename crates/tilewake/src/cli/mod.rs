@@ -5,12 +5,14 @@ mod migrate;
 mod run;
 mod status;
 
-use std::{process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand, ValueEnum};
-use sqlx::{PgPool, postgres::PgPoolOptions};
+use sqlx::PgPool;
 use tracing_subscriber::EnvFilter;
+
+use crate::postgres::session;
 
 /// Exit code of a command that could not do what it was asked. Wrong words on the command line give 2.
 const FAILED: u8 = 1;
@@ -97,11 +99,8 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
 
 /// Connects for a command that asks a few questions.
 async fn connect(database_url: &str) -> anyhow::Result<PgPool> {
-    let pool = PgPoolOptions::new()
-        .max_connections(2)
-        .acquire_timeout(Duration::from_secs(10))
-        .connect(database_url);
-    pool.await
+    let open = async { session::open(database_url.parse()?, 2).await };
+    open.await
         .context("cannot connect to the features' database; check the URL, and that the server runs")
 }
 

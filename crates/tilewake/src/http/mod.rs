@@ -17,7 +17,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use sqlx::PgPool;
 use tokio::{net::TcpListener, sync::broadcast};
 use tokio_util::sync::CancellationToken;
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::{
     purger::PurgeNotice,
@@ -27,8 +27,10 @@ use crate::{
 /// What the handlers need.
 #[derive(Clone)]
 pub struct Site {
-    /// The features' database.
+    /// The features' database, for what is asked of it in passing.
     pub pool: PgPool,
+    /// The same, for drawing tiles.
+    pub renders: PgPool,
     /// The tile cache.
     pub cache: Arc<TileCache<RenderError>>,
     /// Purges as they happen.
@@ -90,7 +92,7 @@ impl Problem {
 
     /// The database is away: worth trying again.
     fn unavailable(error: &(dyn std::error::Error + 'static)) -> Self {
-        error!(error, "a request failed");
+        warn!(error, "a request failed");
         Self {
             status: StatusCode::SERVICE_UNAVAILABLE,
             reason: error.to_string(),

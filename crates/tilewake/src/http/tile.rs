@@ -27,7 +27,7 @@ pub(super) async fn tile(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let key = parse(&layer, &z, &x, &y)?;
-    let (pool, wanted, delay) = (site.pool.clone(), key.clone(), site.render_delay);
+    let (pool, wanted, delay) = (site.renders.clone(), key.clone(), site.render_delay);
     let render = || async move {
         let picture = render::render(&pool, &wanted.layer, wanted.tile).await?;
         if !delay.is_zero() {

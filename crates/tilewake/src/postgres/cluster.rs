@@ -53,10 +53,13 @@ pub enum Cluster {
 
 /// Compares the cluster's system identifier and timeline with those of the last look, and raises every layer's epoch
 /// if they differ.
+///
+/// The timeline is that of the log being written: the control file learns of a promotion only with the next checkpoint.
 pub async fn look(pool: &PgPool) -> Result<Cluster, sqlx::Error> {
     const LOOK: &str = "
         WITH now AS (
-            SELECT system_identifier, timeline_id AS timeline FROM pg_control_system(), pg_control_checkpoint()
+            SELECT system_identifier, ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint AS timeline
+            FROM pg_control_system()
         ), before AS (
             SELECT system_identifier, timeline FROM tilewake.cluster FOR UPDATE
         ), first AS (

@@ -79,13 +79,15 @@ fn ids_by_layer(rows: &[OutboxRow]) -> BTreeMap<&LayerName, Vec<&str>> {
     ids
 }
 
-/// Whether the statement, not the connection, is at fault: anything the server itself answered with, save that it is
-/// shutting down (class 57) or has no room (class 53).
+/// Whether the statement, not the server or the moment, is at fault: anything the server itself answered with, save that
+/// the session is broken (class 08) or not what it should be (25), somebody else was in the way (40, 55), there is no room
+/// (53), or the server was told to stop (57).
 fn is_about_the_table(error: &sqlx::Error) -> bool {
+    const PASSING: [&str; 6] = ["08", "25", "40", "53", "55", "57"];
     match error {
         sqlx::Error::Database(error) => !error
             .code()
-            .is_some_and(|code| code.starts_with("57") || code.starts_with("53")),
+            .is_some_and(|code| PASSING.iter().any(|class| code.starts_with(class))),
         _ => false,
     }
 }

@@ -56,13 +56,17 @@ pub async fn append(
         return Ok(());
     }
     let events = |entry: &JournalEntry| Json(entry.events.iter().map(NamedEvent::from).collect::<Vec<_>>());
-    sqlx::query(APPEND)
+    let appended = sqlx::query(APPEND)
         .bind(consumer)
         .bind(entries.iter().map(|entry| entry.layer.as_str()).collect::<Vec<_>>())
         .bind(entries.iter().map(|entry| entry.tiles.encode()).collect::<Vec<_>>())
         .bind(entries.iter().map(events).collect::<Vec<_>>())
         .execute(connection)
         .await?;
+    // Without the consumer's row there are no numbers, and what was decided would be dropped in silence.
+    if appended.rows_affected() != entries.len() as u64 {
+        return Err(sqlx::Error::RowNotFound);
+    }
     Ok(())
 }
 

@@ -75,13 +75,12 @@ fn failed(action: &'static str) -> impl FnOnce(sqlx::Error) -> LedgerError {
 ///
 /// A name that begins in a database whose outbox has never had a row has missed nothing.
 pub async fn start_consumer(pool: &PgPool, name: &str) -> Result<Start, LedgerError> {
+    // An update that changes nothing answers with the row that somebody else has just inserted; looking for it would not.
     const START: &str = "
-        WITH new AS (
-            INSERT INTO tilewake.consumer (name, late_since)
-            VALUES ($1, CASE WHEN tilewake.has_had_events() THEN clock_timestamp() END)
-            ON CONFLICT (name) DO NOTHING RETURNING late_since
-        )
-        SELECT late_since FROM new UNION ALL SELECT late_since FROM tilewake.consumer WHERE name = $1";
+        INSERT INTO tilewake.consumer AS known (name, late_since)
+        VALUES ($1, CASE WHEN tilewake.has_had_events() THEN clock_timestamp() END)
+        ON CONFLICT (name) DO UPDATE SET late_since = known.late_since
+        RETURNING late_since";
     let late_since: Option<DateTime<Utc>> = sqlx::query_scalar(START)
         .bind(name)
         .fetch_one(pool)
@@ -97,9 +96,12 @@ pub struct LedgerTransaction<'a> {
 }
 
 impl<'a> LedgerTransaction<'a> {
-    /// Begins.
+    /// Begins, with a commit that no crash can take back, whatever the database's default: it acknowledges.
     pub async fn begin(pool: &PgPool, consumer: &'a str) -> Result<Self, LedgerError> {
-        let transaction = pool.begin().await.map_err(failed("begin a ledger transaction"))?;
+        let transaction = pool
+            .begin_with("BEGIN; SET LOCAL synchronous_commit = on")
+            .await
+            .map_err(failed("begin a ledger transaction"))?;
         Ok(Self { transaction, consumer })
     }
 

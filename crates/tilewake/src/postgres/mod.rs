@@ -14,6 +14,7 @@ mod migrate;
 pub mod outbox;
 pub mod relay_session;
 pub mod retention;
+pub mod session;
 pub mod status;
 mod table;
 pub mod values;

@@ -3,15 +3,19 @@
 use std::time::Duration;
 
 use sqlx::{
-    ConnectOptions, Connection, PgConnection, PgPool,
+    ConnectOptions, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgListener},
 };
 use tilewake_core::{
     event::Event,
     outbox::{OutboxRow, Settlement},
 };
+use tracing::warn;
 
-use super::outbox;
+use super::{
+    cluster::{self, Cluster},
+    outbox, session,
+};
 
 /// A relay's session failed; its claim is gone, and its rows are free.
 #[derive(Debug, thiserror::Error)]
@@ -29,9 +33,6 @@ impl SessionError {
     }
 }
 
-/// How far the server lets a frozen relay sit on its rows beyond the publish bound.
-const FROZEN_AFTER: Duration = Duration::from_secs(5);
-
 /// The longest nap while another writer is in flight that took this relay for awake: it will not wake it.
 const LONGEST_NAP: Duration = Duration::from_millis(50);
 const SHORTEST_NAP: Duration = Duration::from_millis(2);
@@ -43,6 +44,15 @@ pub struct RelaySession {
     connection: Option<PgConnection>,
     listener: Option<PgListener>,
     nap: Duration,
+}
+
+/// How a relay came to be awake again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// It never slept: a row was found, perhaps one behind those it has claimed before.
+    AtOnce,
+    /// A writer committed, or the poll interval has passed.
+    Later,
 }
 
 /// How a relay came to sleep.
@@ -128,7 +138,7 @@ impl RelaySession {
     }
 
     /// Sleeps until a writer commits, or `poll` has passed.
-    pub async fn sleep(&mut self, poll: Duration) -> Result<(), SessionError> {
+    pub async fn sleep(&mut self, poll: Duration) -> Result<Woken, SessionError> {
         self.listen()
             .await
             .map_err(SessionError::failed("listen for wake-ups"))?;
@@ -136,8 +146,11 @@ impl RelaySession {
             .lie_down()
             .await
             .map_err(SessionError::failed("tell writers that a relay sleeps"))?;
+        let mut woken = Woken::Later;
         match bed {
-            Bed::Mine if self.has_work().await.map_err(SessionError::failed("look once more"))? => {}
+            Bed::Mine if self.has_work().await.map_err(SessionError::failed("look once more"))? => {
+                woken = Woken::AtOnce;
+            }
             Bed::Mine | Bed::Shared => self.wait(poll).await,
             Bed::Taken => {
                 let nap = self.nap.min(poll);
@@ -150,7 +163,7 @@ impl RelaySession {
                 .await
                 .map_err(SessionError::failed("tell writers that the relay is awake"))?;
         }
-        Ok(())
+        Ok(woken)
     }
 
     async fn wait(&mut self, time: Duration) {
@@ -181,12 +194,16 @@ impl RelaySession {
         execute(connection, "SELECT tilewake.awake()").await
     }
 
+    /// Whether there is a row to claim, anywhere. What another relay holds is none, or this one would not sleep for as
+    /// long as the other publishes.
     async fn has_work(&mut self) -> Result<bool, sqlx::Error> {
         const LOOK: &str = "
-            SELECT EXISTS (SELECT FROM tilewake.outbox WHERE published_at IS NULL
-                           AND (available_at IS NULL OR available_at <= clock_timestamp()))";
+            SELECT FROM tilewake.outbox
+            WHERE published_at IS NULL AND (available_at IS NULL OR available_at <= clock_timestamp())
+            LIMIT 1
+            FOR KEY SHARE SKIP LOCKED";
         let connection = self.connection().await?;
-        sqlx::query_scalar(LOOK).fetch_one(connection).await
+        Ok(sqlx::query(LOOK).fetch_optional(connection).await?.is_some())
     }
 
     async fn listen(&mut self) -> Result<(), sqlx::Error> {
@@ -200,28 +217,20 @@ impl RelaySession {
 
     async fn connection(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
         if self.connection.is_none() {
-            let mut connection = self.options().connect().await?;
-            connection.ping().await?;
-            self.connection = Some(connection);
+            // The session before may have ended with its server, and another one taken that server's place.
+            if cluster::look(&self.pool).await? == Cluster::Changed {
+                warn!("the database cluster is another one than before; every layer is purged");
+            }
+            self.connection = Some(self.options().connect().await?);
         }
         self.connection.as_mut().ok_or(sqlx::Error::WorkerCrashed)
     }
 
     /// The server itself frees the rows of a relay that froze or whose machine went away.
     fn options(&self) -> PgConnectOptions {
-        let frozen_after = self.publish_bound + FROZEN_AFTER;
         let options = PgConnectOptions::clone(&self.pool.connect_options());
-        options.application_name("tilewake relay").options([
-            (
-                "idle_in_transaction_session_timeout",
-                frozen_after.as_millis().to_string(),
-            ),
-            ("tcp_keepalives_idle", "10".to_owned()),
-            ("tcp_keepalives_interval", "5".to_owned()),
-            ("tcp_keepalives_count", "3".to_owned()),
-            // A mark that a crash takes back is made again: the event is then published twice, which is harmless (I3).
-            ("synchronous_commit", "off".to_owned()),
-        ])
+        // A mark that a crash takes back is made again: the event is then published twice, which is harmless (I3).
+        session::bounded(options, "tilewake relay", self.publish_bound).options([("synchronous_commit", "off")])
     }
 }
 
