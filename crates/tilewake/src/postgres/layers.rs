@@ -144,9 +144,8 @@ pub async fn remove(pool: &PgPool, name: &LayerName) -> Result<(), LayerError> {
     Ok(())
 }
 
-/// The box around all features as `[west, south, east, north]`; the whole world while there are none.
-///
-/// Reads the whole table: for those who ask rarely.
+/// The box around all features as `[west, south, east, north]`, as the planner's statistics have it: reading the table
+/// would take as long as the table is large. The whole world while there are no statistics.
 pub async fn extent(pool: &PgPool, layer: &Layer) -> Result<[f64; 4], sqlx::Error> {
     const WORLD: [f64; 4] = [-180.0, -90.0, 180.0, 90.0];
     let mut connection = pool.acquire().await?;
@@ -154,11 +153,14 @@ pub async fn extent(pool: &PgPool, layer: &Layer) -> Result<[f64; 4], sqlx::Erro
         return Ok(WORLD);
     };
     let extent = format!(
-        "SELECT (b[1])[0], (b[1])[1], (b[0])[0], (b[0])[1] FROM (SELECT tilewake.box_of({postgis}.ST_SetSRID({postgis}.ST_Extent(t.{geometry})::{postgis}.geometry, $1)) AS b FROM {table} t) e",
-        geometry = layer.geometry_column,
-        table = layer.table,
+        "SELECT (b[1])[0], (b[1])[1], (b[0])[0], (b[0])[1]
+         FROM (SELECT {postgis}.ST_EstimatedExtent($1, $2, $3)::{postgis}.geometry AS extent) AS estimated,
+              tilewake.box_of({postgis}.ST_SetSRID(extent, $4)) AS b"
     );
     let corners: (Option<f64>, Option<f64>, Option<f64>, Option<f64>) = sqlx::query_as(AssertSqlSafe(extent))
+        .bind(layer.table.schema().as_str())
+        .bind(layer.table.table().as_str())
+        .bind(layer.geometry_column.as_str())
         .bind(layer.srid)
         .fetch_one(&mut *connection)
         .await?;
