@@ -4,6 +4,7 @@ mod layer;
 mod migrate;
 mod run;
 mod status;
+mod tiles;
 
 use std::process::ExitCode;
 
@@ -66,6 +67,7 @@ enum Command {
     Layer(layer::LayerCommand),
     Run(run::Run),
     Status(status::Status),
+    Tiles(tiles::Tiles),
 }
 
 /// Runs what the command line says; prints an error once, with its causes.
@@ -94,6 +96,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Layer(command) => command.run().await,
         Command::Run(command) => command.run().await,
         Command::Status(command) => command.run().await,
+        Command::Tiles(command) => command.run(),
     }
 }
 
