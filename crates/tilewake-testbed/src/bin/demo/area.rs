@@ -16,24 +16,50 @@ pub(crate) struct LayerTile {
 
 /// The tiles of all layers.
 pub(crate) fn tiles(map: &[Feature]) -> Vec<LayerTile> {
-    let tiles = with_ring(&map.iter().flat_map(Feature::vertices).collect::<Vec<_>>(), zooms());
+    of_all_layers(&with_ring(&vertices(map), zooms()))
+}
+
+/// The tiles of all layers in the middle of the map that hold much of it: most edits purge them, so they are where races
+/// are to be had.
+pub(crate) fn crowded(map: &[Feature]) -> Vec<LayerTile> {
+    const HOLDS_MUCH: u8 = 14;
+    let (x, y) = extent(&vertices(map));
+    let middle = |(from, to): (f64, f64)| (f64::midpoint(from, to), f64::midpoint(from, to));
+    let tiles = zooms()
+        .iter()
+        .filter(|&z| z <= HOLDS_MUCH)
+        .filter_map(|z| TileId::new(z, *cells(middle(x), z).start(), *cells(middle(y), z).start()));
+    of_all_layers(&tiles.collect::<Vec<_>>())
+}
+
+fn of_all_layers(tiles: &[TileId]) -> Vec<LayerTile> {
     let of_layer = |layer| tiles.iter().map(move |&tile| LayerTile { layer, tile });
     TABLES.iter().flat_map(|table| of_layer(table.layer)).collect()
 }
 
-/// The tiles that hold the places' bounding box, and those around them, as far as they exist.
-fn with_ring(places: &[(f64, f64)], zooms: Zooms) -> Vec<TileId> {
+fn vertices(map: &[Feature]) -> Vec<(f64, f64)> {
+    map.iter().flat_map(Feature::vertices).collect()
+}
+
+/// From west to east and from north to south, in the unit square.
+fn extent(places: &[(f64, f64)]) -> ((f64, f64), (f64, f64)) {
     let (xs, ys): (Vec<f64>, Vec<f64>) = places.iter().map(|&(lon, lat)| project(lon, lat)).unzip();
     let ends = |values: &[f64]| {
         values
             .iter()
             .fold((f64::MAX, f64::MIN), |(a, b), &v| (a.min(v), b.max(v)))
     };
-    let (x, y) = (ends(&xs), ends(&ys));
+    (ends(&xs), ends(&ys))
+}
+
+/// The tiles that hold the places' bounding box, and those around them, as far as they exist.
+fn with_ring(places: &[(f64, f64)], zooms: Zooms) -> Vec<TileId> {
+    let (x, y) = extent(places);
+    let ring = |ends, z| cells(ends, z).start().saturating_sub(1)..=cells(ends, z).end() + 1;
     let mut tiles = Vec::new();
     for z in zooms.iter() {
-        for column in columns(x, z) {
-            tiles.extend(columns(y, z).filter_map(|row| TileId::new(z, column, row)));
+        for column in ring(x, z) {
+            tiles.extend(ring(y, z).filter_map(|row| TileId::new(z, column, row)));
         }
     }
     tiles
@@ -44,9 +70,9 @@ fn with_ring(places: &[(f64, f64)], zooms: Zooms) -> Vec<TileId> {
     clippy::cast_sign_loss,
     reason = "the map lies well inside the world"
 )]
-fn columns((from, to): (f64, f64), zoom: u8) -> std::ops::RangeInclusive<u32> {
+fn cells((from, to): (f64, f64), zoom: u8) -> std::ops::RangeInclusive<u32> {
     let n = f64::from(1u32 << zoom);
-    ((from * n) as u32).saturating_sub(1)..=((to * n) as u32 + 1)
+    (from * n) as u32..=(to * n) as u32
 }
 
 #[cfg(test)]

@@ -90,7 +90,8 @@ async fn run(arguments: &Arguments) -> Result<bool> {
 
     let tilewake = Tilewake::start(database.url(), weakness(arguments)).await?;
     progress.say(&format!("tilewake serves three layers on {}", tilewake.address()));
-    let findings = play(&database, &tilewake, &map, seed, &progress).await?;
+    let played = play(&database, &tilewake, &map, seed, &progress).await;
+    let findings = played.with_context(|| format!("tilewake logged:\n{}", tilewake.log_tail()))?;
     let report = Report::new(findings);
     print!("{report}");
     if arguments.json {
@@ -125,7 +126,7 @@ async fn play(
     let mut random = fastrand::Rng::with_seed(seed);
     let pool = edits::choose(&mut database.connect().await?).await?;
     let plans = edits::plan(&pool, &mut random);
-    let readers = Readers::start(tilewake.address(), &tiles, &mut random);
+    let readers = Readers::start(tilewake.address(), &tiles, &area::crowded(map), &mut random);
     let commits = writers::perform(database, plans, &mut random, progress).await?;
     let is_quiet = history::wait_until_quiet(database, &purges).await?;
     let n_reads = readers.stop().await?;

@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 
 use crate::{area::LayerTile, progress::Progress, tilewake::Tilewake};
 
-/// How many ask at once.
-const N_CLIENTS: usize = 8;
+/// How many ask at once: many, because the demo lets renders be slow.
+const N_CLIENTS: usize = 48;
 
 /// What each tile draws.
 pub(crate) type Pictures = HashMap<LayerTile, Bytes>;
@@ -54,7 +54,7 @@ pub(crate) async fn picture(client: &mut Client, LayerTile { layer, tile }: Laye
 
 /// Every tile from another server, whose cache has never held anything.
 pub(crate) async fn fresh(database_url: &str, tiles: &[LayerTile], progress: &Progress) -> Result<Pictures> {
-    let server = Tilewake::run(database_url, None).await?;
+    let server = Tilewake::run(database_url, &[]).await?;
     let pictures = fetch_all(
         server.address(),
         tiles,

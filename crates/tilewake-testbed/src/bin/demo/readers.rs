@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{area::LayerTile, pictures::picture};
 
-const N_READERS: usize = 6;
+const N_READERS: usize = 24;
 /// The longest pause between two questions of one reader, on average half of it.
-const PAUSE: Duration = Duration::from_millis(8);
+const PAUSE: Duration = Duration::from_millis(60);
 
 pub(crate) struct Readers {
     tasks: JoinSet<Result<()>>,
@@ -29,17 +29,24 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    pub(crate) fn start(address: SocketAddr, tiles: &[LayerTile], random: &mut fastrand::Rng) -> Self {
+    /// Half of the questions are for the crowded tiles.
+    pub(crate) fn start(
+        address: SocketAddr,
+        tiles: &[LayerTile],
+        crowded: &[LayerTile],
+        random: &mut fastrand::Rng,
+    ) -> Self {
         let mut readers = Self {
             tasks: JoinSet::new(),
             stop: CancellationToken::new(),
             n_reads: Arc::default(),
         };
         for _ in 0..N_READERS {
-            let (tiles, random, n_reads) = (tiles.to_vec(), random.fork(), Arc::clone(&readers.n_reads));
+            let among = [tiles.to_vec(), crowded.to_vec()];
+            let (random, n_reads) = (random.fork(), Arc::clone(&readers.n_reads));
             let stop = readers.stop.clone();
             readers.tasks.spawn(async move {
-                stop.run_until_cancelled(read(address, tiles, random, n_reads))
+                stop.run_until_cancelled(read(address, among, random, n_reads))
                     .await
                     .unwrap_or(Ok(()))
             });
@@ -59,24 +66,16 @@ impl Readers {
 
 async fn read(
     address: SocketAddr,
-    tiles: Vec<LayerTile>,
+    among: [Vec<LayerTile>; 2],
     mut random: fastrand::Rng,
     n_reads: Arc<AtomicU64>,
 ) -> Result<()> {
     let mut client = Client::connect(address).await?;
-    let shallow: Vec<_> = tiles
-        .iter()
-        .copied()
-        .filter(|tile| tile.tile.z() <= DRAWN_WHOLE)
-        .collect();
     loop {
-        // The shallow tiles are drawn from the most features and purged by the most edits: where races are to be had.
-        let among = if random.bool() { &shallow } else { &tiles };
-        picture(&mut client, among[random.usize(..among.len())]).await?;
+        if let Some(&tile) = random.choice(&among).and_then(|tiles| random.choice(tiles)) {
+            picture(&mut client, tile).await?;
+        }
         n_reads.fetch_add(1, Ordering::Relaxed);
         tokio::time::sleep(PAUSE.mul_f64(random.f64())).await;
     }
 }
-
-/// Down to here one tile holds most of the map.
-const DRAWN_WHOLE: u8 = 14;

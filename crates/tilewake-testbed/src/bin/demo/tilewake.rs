@@ -21,11 +21,24 @@ use crate::tables::{BUFFER, COLUMNS, TABLES, ZOOMS};
 /// How long it may take to serve, and to stop.
 const BOUND: Duration = Duration::from_secs(30);
 
+/// Renders as slow as those of large tiles: many a purge falls between the reading of the features and the caching of their
+/// picture, and the fence has something to do.
+const SLOW_RENDERS: &str = "--delay-renders=200ms";
+
 /// What is switched off to see that the demo notices.
 #[derive(Clone, Copy)]
 pub(crate) enum Weakness {
     NoPurger,
     NoFence,
+}
+
+impl Weakness {
+    fn flag(self) -> &'static str {
+        match self {
+            Self::NoPurger => "--disable-purger",
+            Self::NoFence => "--disable-fence",
+        }
+    }
 }
 
 /// A running `tilewake run`.
@@ -64,11 +77,13 @@ impl Tilewake {
             ];
             do_and_end(&[&layer[..], &drawn, &["--database-url", database_url]].concat()).await?;
         }
-        Self::run(database_url, weakness).await
+        let mut flags = vec![SLOW_RENDERS];
+        flags.extend(weakness.map(Weakness::flag));
+        Self::run(database_url, &flags).await
     }
 
     /// Runs on a database that is ready.
-    pub(crate) async fn run(database_url: &str, weakness: Option<Weakness>) -> Result<Self> {
+    pub(crate) async fn run(database_url: &str, flags: &[&str]) -> Result<Self> {
         let mut dir = ServiceDir::create("tilewake", |_| true)?;
         let config = dir.path().join("tilewake.toml");
         fs::write(
@@ -76,11 +91,7 @@ impl Tilewake {
             format!("database_url = {database_url:?}\nlisten = \"127.0.0.1:0\"\n"),
         )?;
         let mut command = program()?;
-        command.arg("run").arg("--config").arg(&config);
-        command.args(weakness.map(|weakness| match weakness {
-            Weakness::NoPurger => "--disable-purger",
-            Weakness::NoFence => "--disable-fence",
-        }));
+        command.arg("run").arg("--config").arg(&config).args(flags);
         let log = dir.path().join("log");
         // Not in our process group: a Ctrl-C is for us to handle.
         command
@@ -101,6 +112,11 @@ impl Tilewake {
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The end of its log.
+    pub(crate) fn log_tail(&self) -> String {
+        tail(&self.dir.path().join("log"))
     }
 
     /// Where to look.

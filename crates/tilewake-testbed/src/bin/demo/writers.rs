@@ -98,11 +98,11 @@ impl Writer {
         self.next_transaction += 1;
         sqlx::query("BEGIN").execute(&mut self.connection).await?;
         for edit in &step.edits {
-            let n_rows = self.edit(edit, &step.ids).await?;
-            *self.commits.n_rows.entry(step.kind).or_default() += n_rows;
+            let written = self.edit(edit, &step.ids).await?;
+            *self.commits.n_rows.entry(step.kind).or_default() += written.len() as u64;
             // A row that did not change is no edit, and gets no version.
             if *edit != Edit::Touch {
-                self.record(step, transaction).await?;
+                self.record(step.kind, &written, transaction).await?;
             }
         }
         if step.kind == Kind::RolledBack {
@@ -114,8 +114,8 @@ impl Writer {
         Ok(())
     }
 
-    /// One statement; how many rows it wrote.
-    async fn edit(&mut self, edit: &Edit, ids: &[String]) -> Result<u64> {
+    /// One statement; the keys of the rows it wrote.
+    async fn edit(&mut self, edit: &Edit, ids: &[String]) -> Result<Vec<String>> {
         let Table {
             layer, id_type, srid, ..
         } = self.table;
@@ -132,15 +132,14 @@ impl Writer {
             Edit::InsertAgain => return self.insert_again(ids).await,
             Edit::Insert(x, y) => return self.insert(ids, *x, *y).await,
         };
-        let update = format!("UPDATE {layer} SET {shape} WHERE id = ANY ($1::text[]::{id_type}[])");
-        Ok(sqlx::query(AssertSqlSafe(update))
+        let update = format!("UPDATE {layer} SET {shape} WHERE id = ANY ($1::text[]::{id_type}[]) RETURNING id::text");
+        Ok(sqlx::query_scalar(AssertSqlSafe(update))
             .bind(ids)
-            .execute(&mut self.connection)
-            .await?
-            .rows_affected())
+            .fetch_all(&mut self.connection)
+            .await?)
     }
 
-    async fn delete(&mut self, ids: &[String]) -> Result<u64> {
+    async fn delete(&mut self, ids: &[String]) -> Result<Vec<String>> {
         let Table { layer, id_type, .. } = self.table;
         let delete = format!(
             "DELETE FROM {layer} WHERE id = ANY ($1::text[]::{id_type}[])
@@ -152,17 +151,14 @@ impl Writer {
             .await?;
         for row in &rows {
             let (name, class) = (row.try_get("name")?, row.try_get("class")?);
-            let removed = Removed {
-                name,
-                class,
-                geometry: row.try_get("geometry")?,
-            };
-            self.removed.insert(row.try_get("id")?, removed);
+            let geometry = row.try_get("geometry")?;
+            self.removed
+                .insert(row.try_get("id")?, Removed { name, class, geometry });
         }
-        Ok(rows.len() as u64)
+        rows.iter().map(|row| Ok(row.try_get("id")?)).collect()
     }
 
-    async fn insert_again(&mut self, ids: &[String]) -> Result<u64> {
+    async fn insert_again(&mut self, ids: &[String]) -> Result<Vec<String>> {
         let Table { layer, id_type, .. } = self.table;
         let insert = format!(
             "INSERT INTO {layer} (id, name, class, geom) VALUES ($1::text::{id_type}, $2, $3, $4::text::geometry)"
@@ -180,10 +176,10 @@ impl Writer {
                 .execute(&mut self.connection)
                 .await?;
         }
-        Ok(ids.len() as u64)
+        Ok(ids.to_vec())
     }
 
-    async fn insert(&mut self, ids: &[String], x: f64, y: f64) -> Result<u64> {
+    async fn insert(&mut self, ids: &[String], x: f64, y: f64) -> Result<Vec<String>> {
         let Table {
             layer, id_type, srid, ..
         } = self.table;
@@ -193,17 +189,17 @@ impl Writer {
         };
         let insert = format!(
             "INSERT INTO {layer} (id, name, class, geom)
-             SELECT id::{id_type}, 'Uusi', 'new', ST_Transform(ST_SetSRID({shape}, 3857), {srid}) FROM unnest($1::text[]) AS id"
+             SELECT id::{id_type}, 'Uusi', 'new', ST_Transform(ST_SetSRID({shape}, 3857), {srid}) FROM unnest($1::text[]) AS id
+             RETURNING id::text"
         );
-        Ok(sqlx::query(AssertSqlSafe(insert))
+        Ok(sqlx::query_scalar(AssertSqlSafe(insert))
             .bind(ids)
-            .execute(&mut self.connection)
-            .await?
-            .rows_affected())
+            .fetch_all(&mut self.connection)
+            .await?)
     }
 
     /// Records what the features look like now, as their next versions.
-    async fn record(&mut self, step: &Step, transaction: i64) -> Result<()> {
+    async fn record(&mut self, kind: Kind, ids: &[String], transaction: i64) -> Result<()> {
         let Table { layer, id_type, .. } = self.table;
         let record = format!(
             "INSERT INTO demo.history (layer, id, version, kind, transaction, geom)
@@ -215,8 +211,8 @@ impl Writer {
              ) AS last ON true"
         );
         let query = sqlx::query(AssertSqlSafe(record))
-            .bind(&step.ids)
-            .bind(step.kind.as_str())
+            .bind(ids)
+            .bind(kind.as_str())
             .bind(transaction);
         query.execute(&mut self.connection).await?;
         Ok(())
