@@ -3,12 +3,15 @@
 //! What the machine lacks is skipped with a word, unless `TILEWAKE_REQUIRE` names it: then lacking it is a failure, or it
 //! is installed.
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::{
-    setup,
+    demo, setup,
     step::{self, Steps, cargo},
     wall,
 };
@@ -34,6 +37,13 @@ fn all(steps: &mut Steps) -> Result<()> {
     steps.step("tests", || {
         step::run(&mut cargo(&["test", "--locked", "--workspace", "--no-fail-fast"]))
     })?;
+    steps.step("build of the demo", demo::build)?;
+    steps.step("demo", || {
+        step::run(Command::new(demo::program()?).args(["--once", "--json"]))
+    })?;
+    for weakness in ["--disable-purger", "--disable-fence"] {
+        steps.step(weakness, || must_be_noticed(weakness))?;
+    }
     Ok(())
 }
 
@@ -60,6 +70,28 @@ fn docs() -> Result<()> {
         "--quiet",
     ]);
     step::run(docs.env("RUSTDOCFLAGS", "-Dwarnings"))
+}
+
+/// The demo with a part of tilewake switched off must find stale tiles: it would be worth nothing if it did not.
+fn must_be_noticed(weakness: &str) -> Result<()> {
+    const FOUND_WANTING: i32 = 3;
+    let mut demo = Command::new(demo::program()?);
+    let output = demo
+        .args(["--once", "--json", weakness])
+        .stderr(Stdio::inherit())
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let found_stale = said
+        .lines()
+        .last()
+        .is_some_and(|found| !found.contains("\"stale_tiles\":0,"));
+    ensure!(
+        output.status.code() == Some(FOUND_WANTING) && found_stale,
+        "the demo did not find stale tiles, and ended with {}:\n{said}",
+        output.status
+    );
+    eprintln!("noticed, as it must be");
+    Ok(())
 }
 
 fn deny() -> Result<()> {

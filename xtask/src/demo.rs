@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 }
 
 /// Builds the demo and the program it shows.
-fn build() -> Result<()> {
+pub(crate) fn build() -> Result<()> {
     eprintln!("building tilewake and its demo (some minutes the first time)");
     step::run(&mut cargo(&[
         "build",
@@ -32,7 +32,7 @@ fn build() -> Result<()> {
 }
 
 /// Where the built demo is: cargo put us into the same directory.
-fn program() -> Result<PathBuf> {
+pub(crate) fn program() -> Result<PathBuf> {
     let ours = std::env::current_exe().context("could not find the directory of built programs")?;
     Ok(ours.with_file_name("demo"))
 }

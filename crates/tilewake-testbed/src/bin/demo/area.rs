@@ -32,6 +32,21 @@ pub(crate) fn crowded(map: &[Feature]) -> Vec<LayerTile> {
     of_all_layers(&tiles.collect::<Vec<_>>())
 }
 
+/// The deep tiles that hold these places: layer, and metres of Web Mercator. Deep ones are drawn in no time.
+pub(crate) fn tiles_over(places: &[(&'static str, f64, f64)]) -> Vec<LayerTile> {
+    /// Half of the world's width.
+    const HALF: f64 = 20_037_508.342_789_244;
+    const DEEP: u8 = 12;
+    let unit = |metres: f64| (metres / (2.0 * HALF) + 0.5, metres / (2.0 * HALF) + 0.5);
+    let holding = |&(layer, x, y): &(&'static str, f64, f64)| {
+        zooms().iter().filter(|&z| z >= DEEP).filter_map(move |z| {
+            let tile = TileId::new(z, *cells(unit(x), z).start(), *cells(unit(-y), z).start())?;
+            Some(LayerTile { layer, tile })
+        })
+    };
+    places.iter().flat_map(holding).collect()
+}
+
 fn of_all_layers(tiles: &[TileId]) -> Vec<LayerTile> {
     let of_layer = |layer| tiles.iter().map(move |&tile| LayerTile { layer, tile });
     TABLES.iter().flat_map(|table| of_layer(table.layer)).collect()

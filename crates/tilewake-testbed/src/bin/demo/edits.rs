@@ -23,13 +23,14 @@ pub(crate) enum Kind {
     DeletedAndInserted,
     Burst,
     Bulk,
+    DuringRenders,
     OnlyTouched,
     RolledBack,
 }
 
 impl Kind {
     /// In the order of the report.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::OlderThanLayer,
         Self::AcrossTiles,
         Self::AcrossCells,
@@ -40,6 +41,7 @@ impl Kind {
         Self::DeletedAndInserted,
         Self::Burst,
         Self::Bulk,
+        Self::DuringRenders,
         Self::OnlyTouched,
         Self::RolledBack,
     ];
@@ -56,6 +58,7 @@ impl Kind {
             Self::DeletedAndInserted => "delete and insert again",
             Self::Burst => "burst on one feature",
             Self::Bulk => "bulk update",
+            Self::DuringRenders => "while slow renders are under way",
             Self::OnlyTouched => "touched, nothing shown changed",
             Self::RolledBack => "rolled back",
         }
@@ -79,6 +82,8 @@ pub(crate) enum Edit {
     Shift(f64, f64),
     Scale(f64),
     Rename(String),
+    /// Makes the name longer.
+    Grow,
     Touch,
     Delete,
     /// Puts back what was deleted.
@@ -186,6 +191,32 @@ pub(crate) fn plan(pool: &[Chosen], random: &mut fastrand::Rng) -> Vec<Plan> {
         }
     }
     plans
+}
+
+/// An edit of one feature a layer that everybody sees, and where these are: layer, and metres of Web Mercator.
+pub(crate) fn one_each(pool: &[Chosen]) -> (Vec<Plan>, Vec<(&'static str, f64, f64)>) {
+    let chosen: Vec<_> = TABLES
+        .iter()
+        .filter_map(|table| pool.iter().find(|c| c.table.layer == table.layer))
+        .collect();
+    let plan = |chosen: &&Chosen| {
+        let step = Step {
+            kind: Kind::DuringRenders,
+            ids: vec![chosen.id.clone()],
+            edits: vec![Edit::Grow],
+        };
+        Plan {
+            table: chosen.table,
+            steps: vec![step],
+        }
+    };
+    (
+        chosen.iter().map(plan).collect(),
+        chosen
+            .iter()
+            .map(|chosen| (chosen.table.layer, chosen.x, chosen.y))
+            .collect(),
+    )
 }
 
 /// What happens to a feature, in order.
@@ -304,7 +335,8 @@ mod tests {
         let plans = plan(&pool(), &mut fastrand::Rng::with_seed(1));
         let steps: Vec<&Step> = plans.iter().flat_map(|plan| &plan.steps).collect();
         for kind in Kind::ALL {
-            assert!(steps.iter().any(|step| step.kind == kind), "{kind}");
+            let is_planned = steps.iter().any(|step| step.kind == kind);
+            assert!(is_planned || kind == Kind::DuringRenders, "{kind}");
         }
         let counts = |step: &&&Step| !matches!(step.kind, Kind::OnlyTouched | Kind::RolledBack);
         let n_edits: usize = steps

@@ -12,6 +12,7 @@ mod map;
 mod pictures;
 mod progress;
 mod purges;
+mod race;
 mod readers;
 mod report;
 mod tables;
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use tilewake_testbed::postgres::Server;
+use tilewake_testbed::postgres::{Database, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::{
@@ -90,7 +91,13 @@ async fn run(arguments: &Arguments) -> Result<bool> {
 
     let tilewake = Tilewake::start(database.url(), weakness(arguments)).await?;
     progress.say(&format!("tilewake serves three layers on {}", tilewake.address()));
-    let played = play(&database, &tilewake, &map, seed, &progress).await;
+    let demo = Demo {
+        database: &database,
+        tilewake: &tilewake,
+        map: &map,
+        progress: &progress,
+    };
+    let played = demo.play(seed, weakness(arguments)).await;
     let findings = played.with_context(|| format!("tilewake logged:\n{}", tilewake.log_tail()))?;
     let report = Report::new(findings);
     print!("{report}");
@@ -98,61 +105,71 @@ async fn run(arguments: &Arguments) -> Result<bool> {
         println!("{}", report.json());
     }
     if !arguments.once {
-        println!("\nStill serving, until Ctrl-C:\n{}", tilewake.urls());
+        eprintln!("\nStill serving, until Ctrl-C:\n{}", tilewake.urls());
         std::future::pending::<()>().await;
     }
     tilewake.stop().await.context("tilewake did not stop in order")?;
     Ok(report.holds())
 }
 
-/// Fills the cache, edits, waits for quiet, and judges.
-async fn play(
-    database: &tilewake_testbed::postgres::Database,
-    tilewake: &Tilewake,
-    map: &[map::Feature],
-    seed: u64,
-    progress: &Progress,
-) -> Result<Findings> {
-    let tiles = area::tiles(map);
-    pictures::fetch_all(
-        tilewake.address(),
-        &tiles,
-        progress.bar("filling the cache", tiles.len()),
-    )
-    .await?;
+/// What plays along.
+struct Demo<'a> {
+    database: &'a Database,
+    tilewake: &'a Tilewake,
+    map: &'a [map::Feature],
+    progress: &'a Progress,
+}
 
-    let purges = Purges::follow(tilewake.address()).await?;
-    let beginning = history::journal_head(database).await?;
-    let mut random = fastrand::Rng::with_seed(seed);
-    let pool = edits::choose(&mut database.connect().await?).await?;
-    let plans = edits::plan(&pool, &mut random);
-    let readers = Readers::start(tilewake.address(), &tiles, &area::crowded(map), &mut random);
-    let commits = writers::perform(database, plans, &mut random, progress).await?;
-    let is_quiet = history::wait_until_quiet(database, &purges).await?;
-    let n_reads = readers.stop().await?;
+impl Demo<'_> {
+    /// Fills the cache, edits, waits for quiet, and judges.
+    async fn play(&self, seed: u64, weakness: Option<Weakness>) -> Result<Findings> {
+        let Self {
+            database,
+            tilewake,
+            map,
+            progress,
+        } = *self;
+        let tiles = area::tiles(map);
+        pictures::from(tilewake, &tiles, progress.bar("filling the cache", tiles.len())).await?;
+        let purges = Purges::follow(tilewake.address()).await?;
+        let beginning = history::journal_head(database).await?;
 
-    let cached = pictures::fetch_all(
-        tilewake.address(),
-        &tiles,
-        progress.bar("asking for every tile", tiles.len()),
-    )
-    .await?;
-    let fresh = pictures::fresh(database.url(), &tiles, progress).await?;
-    progress.say("asking PostGIS which tiles each edit may have changed");
-    let history = history::read(database).await?;
-    let journal = history::journal(database, beginning).await?;
-    let n_duplicates = tilewake.n_duplicates().await?;
-    Ok(Findings {
-        seed,
-        n_reads,
-        n_duplicates,
-        is_quiet,
-        stale: pictures::stale(&cached, &fresh),
-        judgement: judge::judge(&history, &journal, &tiles),
-        times: purges.times(&journal, &history, &commits),
-        n_rows: commits.n_rows,
-        n_tiles: tiles.len(),
-    })
+        let mut random = fastrand::Rng::with_seed(seed);
+        let pool = edits::choose(&mut database.connect().await?).await?;
+        let plans = edits::plan(&pool, &mut random);
+        let readers = Readers::start(tilewake.address(), &tiles, &area::crowded(map), &mut random);
+        let n_steps = plans.iter().map(|plan| plan.steps.len()).sum();
+        let bar = progress.bar("editing through SQL while readers ask, transactions", n_steps);
+        let mut commits = writers::perform(database, plans, &mut random, &bar).await?;
+        bar.finish_and_clear();
+        let n_reads = readers.stop().await?;
+        let is_quiet = history::wait_until_quiet(database, &purges).await?;
+        progress.say("editing while slow renders are under way");
+        let race = race::run(database, tilewake, weakness, &pool, &mut commits).await?;
+        let is_quiet = is_quiet && history::wait_until_quiet(database, &purges).await?;
+
+        let cached = pictures::from(tilewake, &tiles, progress.bar("asking for every tile", tiles.len())).await?;
+        let bar = progress.bar("drawing every tile afresh", tiles.len());
+        let fresh = pictures::fresh(database.url(), &tiles, bar).await?;
+        progress.say("asking PostGIS which tiles each edit may have changed");
+        let history = history::read(database).await?;
+        let journal = history::journal(database, beginning).await?;
+        let mut stale = pictures::stale(&cached, &fresh);
+        stale.extend(pictures::stale(&race.cached, &fresh));
+        Ok(Findings {
+            seed,
+            n_reads,
+            n_duplicates: tilewake.n_duplicates().await?,
+            is_quiet,
+            n_tiles: tiles.len(),
+            n_raced: race.cached.len(),
+            n_overtaken: race.n_overtaken,
+            stale,
+            judgement: judge::judge(&history, &journal, &tiles),
+            times: purges.times(&journal, &history, &commits),
+            n_rows: commits.n_rows,
+        })
+    }
 }
 
 fn weakness(arguments: &Arguments) -> Option<Weakness> {

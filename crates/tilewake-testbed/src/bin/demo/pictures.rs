@@ -8,18 +8,23 @@ use indicatif::ProgressBar;
 use tilewake_testbed::http::Client;
 use tokio::task::JoinSet;
 
-use crate::{area::LayerTile, progress::Progress, tilewake::Tilewake};
+use crate::{area::LayerTile, tilewake::Tilewake};
 
-/// How many ask at once: many, because the demo lets renders be slow.
-const N_CLIENTS: usize = 48;
+/// How many ask at once, when it does not matter.
+const N_CLIENTS: usize = 16;
 
 /// What each tile draws.
 pub(crate) type Pictures = HashMap<LayerTile, Bytes>;
 
-/// Asks for every tile.
-pub(crate) async fn fetch_all(address: SocketAddr, tiles: &[LayerTile], bar: ProgressBar) -> Result<Pictures> {
+/// Asks for every tile, with so many clients at once.
+pub(crate) async fn fetch_all(
+    address: SocketAddr,
+    tiles: &[LayerTile],
+    n_clients: usize,
+    bar: ProgressBar,
+) -> Result<Pictures> {
     let mut clients = JoinSet::new();
-    for share in tiles.chunks(tiles.len().div_ceil(N_CLIENTS).max(1)) {
+    for share in tiles.chunks(tiles.len().div_ceil(n_clients.max(1)).max(1)) {
         clients.spawn(fetch(address, share.to_vec(), bar.clone()));
     }
     let mut pictures = Pictures::new();
@@ -52,15 +57,15 @@ pub(crate) async fn picture(client: &mut Client, LayerTile { layer, tile }: Laye
     Ok(body)
 }
 
+/// Asks a server for every tile.
+pub(crate) async fn from(server: &Tilewake, tiles: &[LayerTile], bar: ProgressBar) -> Result<Pictures> {
+    fetch_all(server.address(), tiles, N_CLIENTS, bar).await
+}
+
 /// Every tile from another server, whose cache has never held anything.
-pub(crate) async fn fresh(database_url: &str, tiles: &[LayerTile], progress: &Progress) -> Result<Pictures> {
+pub(crate) async fn fresh(database_url: &str, tiles: &[LayerTile], bar: ProgressBar) -> Result<Pictures> {
     let server = Tilewake::run(database_url, &[]).await?;
-    let pictures = fetch_all(
-        server.address(),
-        tiles,
-        progress.bar("drawing every tile afresh", tiles.len()),
-    )
-    .await?;
+    let pictures = from(&server, tiles, bar).await?;
     server.stop().await?;
     Ok(pictures)
 }

@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{area::LayerTile, pictures::picture};
 
-const N_READERS: usize = 24;
+const N_READERS: usize = 8;
 /// The longest pause between two questions of one reader, on average half of it.
-const PAUSE: Duration = Duration::from_millis(60);
+const PAUSE: Duration = Duration::from_millis(30);
 
 pub(crate) struct Readers {
     tasks: JoinSet<Result<()>>,

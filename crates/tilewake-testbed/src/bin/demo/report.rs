@@ -21,13 +21,23 @@ pub(crate) struct Findings {
     pub(crate) n_duplicates: u64,
     /// Whether the queues became empty.
     pub(crate) is_quiet: bool,
+    /// Tiles in the cache.
     pub(crate) n_tiles: usize,
+    /// Tiles in the cache of the server with slow renders, and how many of these renders a purge overtook.
+    pub(crate) n_raced: usize,
+    pub(crate) n_overtaken: usize,
     pub(crate) stale: Vec<LayerTile>,
     pub(crate) judgement: Judgement,
     /// Rows written, whether or not that came to an edit.
     pub(crate) n_rows: HashMap<Kind, u64>,
     /// From COMMIT to purge in milliseconds, sorted.
     pub(crate) times: HashMap<Kind, Vec<f64>>,
+}
+
+impl Findings {
+    fn n_checked(&self) -> usize {
+        self.n_tiles + self.n_raced
+    }
 }
 
 /// The findings, and what is to be thought of them.
@@ -54,7 +64,14 @@ impl Report {
                 format!(
                     "{} of {} cached tiles differ from a fresh render",
                     found.stale.len(),
-                    found.n_tiles
+                    found.n_checked()
+                ),
+            ),
+            (
+                found.n_overtaken > 0,
+                format!(
+                    "{} old pictures were under way when a purge overtook them",
+                    found.n_overtaken
                 ),
             ),
             (
@@ -96,7 +113,8 @@ impl Report {
             "purged_tiles": judged.n_purged,
             "overpurged_tiles": judged.n_overpurged,
             "missed_tiles": judged.n_missed,
-            "checked_tiles": found.n_tiles,
+            "checked_tiles": found.n_checked(),
+            "overtaken_renders": found.n_overtaken,
             "stale_tiles": found.stale.len(),
             "untouched_tiles": judged.n_untouched,
             "lost_edits": judged.lost.len(),
@@ -216,6 +234,8 @@ mod tests {
             n_duplicates: 0,
             is_quiet: true,
             n_tiles: 2000,
+            n_raced: 50,
+            n_overtaken: 50,
             stale: Vec::new(),
             judgement: Judgement {
                 n_edits: 600,
@@ -226,9 +246,10 @@ mod tests {
             times: HashMap::new(),
         };
         assert!(Report::new(good()).holds());
-        let spoilt: [fn(&mut Findings); 7] = [
+        let spoilt: [fn(&mut Findings); 8] = [
             |found| found.is_quiet = false,
             |found| found.n_tiles = 1499,
+            |found| found.n_overtaken = 0,
             |found| found.judgement.n_untouched = 999,
             |found| found.judgement.n_edits = 599,
             |found| found.judgement.n_overpurged = 1,

@@ -5,10 +5,12 @@ use std::{
     net::SocketAddr,
     path::Path,
     process::Stdio,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use http_body_util::BodyExt;
+use hyper::header::CACHE_CONTROL;
 use tilewake_testbed::{http::Client, service_dir::ServiceDir};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -21,10 +23,6 @@ use crate::tables::{BUFFER, COLUMNS, TABLES, ZOOMS};
 /// How long it may take to serve, and to stop.
 const BOUND: Duration = Duration::from_secs(30);
 
-/// Renders as slow as those of large tiles: many a purge falls between the reading of the features and the caching of their
-/// picture, and the fence has something to do.
-const SLOW_RENDERS: &str = "--delay-renders=200ms";
-
 /// What is switched off to see that the demo notices.
 #[derive(Clone, Copy)]
 pub(crate) enum Weakness {
@@ -33,7 +31,8 @@ pub(crate) enum Weakness {
 }
 
 impl Weakness {
-    fn flag(self) -> &'static str {
+    /// How to switch it off.
+    pub(crate) fn flag(self) -> &'static str {
         match self {
             Self::NoPurger => "--disable-purger",
             Self::NoFence => "--disable-fence",
@@ -77,9 +76,7 @@ impl Tilewake {
             ];
             do_and_end(&[&layer[..], &drawn, &["--database-url", database_url]].concat()).await?;
         }
-        let mut flags = vec![SLOW_RENDERS];
-        flags.extend(weakness.map(Weakness::flag));
-        Self::run(database_url, &flags).await
+        Self::run(database_url, weakness.map(Weakness::flag).as_slice()).await
     }
 
     /// Runs on a database that is ready.
@@ -105,7 +102,10 @@ impl Tilewake {
             .context("tilewake did not serve in time")
             .flatten();
         match address {
-            Ok(address) => Ok(Self { address, process, dir }),
+            Ok(address) => {
+                cache_opened(address).await?;
+                Ok(Self { address, process, dir })
+            }
             Err(error) => bail!("{error:#}: {}", tail(&log)),
         }
     }
@@ -181,6 +181,26 @@ async fn do_and_end(arguments: &[&str]) -> Result<()> {
         said.trim()
     );
     Ok(())
+}
+
+/// Waits until what is asked for stays in the cache: first the server must have found the journal's end. Until then it
+/// serves tiles with `no-store`.
+async fn cache_opened(address: SocketAddr) -> Result<()> {
+    let mut client = Client::connect(address).await?;
+    let path = format!("/{}/18/0/0.mvt", TABLES[0].layer);
+    let start = Instant::now();
+    while start.elapsed() < BOUND {
+        let response = client.stream(&path).await?;
+        let is_cached = response
+            .headers()
+            .get(CACHE_CONTROL)
+            .is_some_and(|value| value != "no-store");
+        response.into_body().collect().await?;
+        if is_cached {
+            return Ok(());
+        }
+    }
+    bail!("tilewake's cache did not open within {BOUND:?}")
 }
 
 /// Reads what it prints once it serves. Standard output stays open behind it: it may print more.

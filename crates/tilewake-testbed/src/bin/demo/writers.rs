@@ -3,7 +3,11 @@
 //! The record of what was done is written in the transaction that did it, with versions that are counted here: the judge
 //! must not ask tilewake what happened.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicI64, Ordering},
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
@@ -13,7 +17,6 @@ use tokio::task::JoinSet;
 
 use crate::{
     edits::{Edit, Kind, Plan, Step},
-    progress::Progress,
     tables::Table,
 };
 
@@ -29,33 +32,36 @@ pub(crate) struct Commits {
     pub(crate) n_rows: HashMap<Kind, u64>,
 }
 
+impl Commits {
+    /// Puts others' to these.
+    pub(crate) fn add(&mut self, others: Self) {
+        self.sent_at.extend(others.sent_at);
+        for (kind, n) in others.n_rows {
+            *self.n_rows.entry(kind).or_default() += n;
+        }
+    }
+}
+
 /// Lets every writer carry out its plan.
 pub(crate) async fn perform(
     database: &Database,
     plans: Vec<Plan>,
     random: &mut fastrand::Rng,
-    progress: &Progress,
+    bar: &ProgressBar,
 ) -> Result<Commits> {
-    let n_steps = plans.iter().map(|plan| plan.steps.len()).sum();
-    let bar = progress.bar("editing through SQL while readers ask, transactions", n_steps);
     let mut writers = JoinSet::new();
-    for (number, plan) in plans.into_iter().enumerate() {
+    for plan in plans {
         let writer = Writer {
             connection: database.connect().await?,
             table: plan.table,
             removed: HashMap::new(),
-            next_transaction: 1 + 1_000_000 * i64::try_from(number)?,
             commits: Commits::default(),
         };
         writers.spawn(writer.carry_out(plan.steps, random.fork(), bar.clone()));
     }
     let mut all = Commits::default();
     while let Some(commits) = writers.join_next().await {
-        let commits = commits??;
-        all.sent_at.extend(commits.sent_at);
-        for (kind, n) in commits.n_rows {
-            *all.n_rows.entry(kind).or_default() += n;
-        }
+        all.add(commits??);
     }
     bar.finish_and_clear();
     Ok(all)
@@ -66,7 +72,6 @@ struct Writer {
     table: &'static Table,
     /// What was deleted and is to come again.
     removed: HashMap<String, Removed>,
-    next_transaction: i64,
     commits: Commits,
 }
 
@@ -94,8 +99,8 @@ impl Writer {
 
     /// One transaction.
     async fn perform(&mut self, step: &Step) -> Result<()> {
-        let transaction = self.next_transaction;
-        self.next_transaction += 1;
+        static COUNT: AtomicI64 = AtomicI64::new(1);
+        let transaction = COUNT.fetch_add(1, Ordering::Relaxed);
         sqlx::query("BEGIN").execute(&mut self.connection).await?;
         for edit in &step.edits {
             let written = self.edit(edit, &step.ids).await?;
@@ -126,6 +131,7 @@ impl Writer {
             Edit::Scale(factor) => {
                 format!("geom = ST_Scale(geom, ST_MakePoint({factor}, {factor}), ST_Centroid(geom))")
             }
+            Edit::Grow => "name = coalesce(name, '') || '+'".to_owned(),
             Edit::Rename(name) => format!("name = '{name}'"),
             Edit::Touch => "touched_at = clock_timestamp()".to_owned(),
             Edit::Delete => return self.delete(ids).await,
