@@ -17,11 +17,18 @@ pub mod settings;
 pub mod tiles;
 pub mod transport;
 
-/// Writes an error and its causes in one line.
+/// Writes an error and its causes in one line; not twice what an error has already said of its cause.
 #[must_use]
 pub fn error_chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+    causes.fold(error.to_string(), |text, cause| {
+        let cause = cause.to_string();
+        if text.ends_with(&cause) {
+            text
+        } else {
+            format!("{text}: {cause}")
+        }
+    })
 }
 
 /// A number in `0.0..1.0`, drawn anew at every call, that keeps what failed together from coming back together.

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use crate::{
     consumer::{ConsumeError, Consumer, ConsumerSettings},
     http, metrics,
-    postgres::{self, cluster, layers, relay_session::RelaySession, session},
+    postgres::{self, cluster, relay_session::RelaySession, session},
     purger::{CachePurger, Purging},
     relay::{self, Flush, RelaySettings},
     retention::{self, RetentionSettings},
@@ -41,15 +41,6 @@ pub enum RunError {
     /// The server is a standby.
     #[error("the features' database is a standby, which cannot be written to; connect to the primary")]
     Standby,
-    /// Rows are hidden from the role.
-    #[error(
-        "row-level security hides rows of {layers} from this role, and what is hidden looks deleted; \
-         connect as a role that sees all rows, such as the table's owner or one with BYPASSRLS"
-    )]
-    HiddenRows {
-        /// The layers.
-        layers: String,
-    },
     /// The cluster's identity cannot be read.
     #[error("cannot read which database cluster this is")]
     Cluster(#[source] sqlx::Error),
@@ -156,15 +147,7 @@ async fn check(pool: &PgPool) -> Result<(), RunError> {
     if cluster::is_standby(pool).await.map_err(RunError::Connect)? {
         return Err(RunError::Standby);
     }
-    postgres::check(pool).await.map_err(RunError::Schema)?;
-    let hidden = layers::hidden(pool).await.map_err(RunError::Connect)?;
-    if hidden.is_empty() {
-        Ok(())
-    } else {
-        Err(RunError::HiddenRows {
-            layers: hidden.join(", "),
-        })
-    }
+    postgres::check(pool).await.map_err(RunError::Schema)
 }
 
 /// Waits for the first part to end, stops the others, and gives them a bounded time.
@@ -183,7 +166,7 @@ async fn finish(mut parts: JoinSet<()>, stop: &CancellationToken) -> Result<(), 
 
 fn session_options(settings: &Settings) -> Result<PgConnectOptions, sqlx::Error> {
     Ok(session::bounded(
-        settings.database_url.parse()?,
+        session::options(&settings.database_url)?,
         "tilewake",
         settings.publish_bound,
     ))

@@ -3,7 +3,7 @@
 //! Every key of the file is also a flag and a variable. A key that nobody knows is an error, because a misspelt setting
 //! that is silently ignored is found out at the worst moment.
 
-use std::{collections::BTreeSet, net::SocketAddr, path::Path, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, path::Path, str::FromStr, time::Duration};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -97,7 +97,7 @@ settings! {
     /// Where the features are, as `postgres://user@host/database`.
     database_url: String = String::new(), env "DATABASE_URL";
     /// Where to serve tiles and metrics; port 0 takes a free one.
-    listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 3000)), env "TILEWAKE_LISTEN";
+    listen: SocketAddr, from Address = SocketAddr::from(([127, 0, 0, 1], 3000)), env "TILEWAKE_LISTEN";
     /// The URL under which clients reach the server, where that differs from what they ask for.
     public_url: String = String::new(), env "TILEWAKE_PUBLIC_URL";
     /// The consumer name: owns a ledger and a journal in the database.
@@ -107,9 +107,9 @@ settings! {
     /// Outbox rows a batch.
     batch: i64 = 200, env "TILEWAKE_BATCH";
     /// How often to look for work without having been woken.
-    poll: Duration, from humantime::Duration = Duration::from_secs(1), env "TILEWAKE_POLL", serde(with = "humantime_serde");
+    poll: Duration, from Span = Duration::from_secs(1), env "TILEWAKE_POLL", serde(with = "humantime_serde");
     /// How long a publish may take; a relay frozen for longer loses its claim.
-    publish_bound: Duration, from humantime::Duration = Duration::from_secs(30), env "TILEWAKE_PUBLISH_BOUND", serde(with = "humantime_serde");
+    publish_bound: Duration, from Span = Duration::from_secs(30), env "TILEWAKE_PUBLISH_BOUND", serde(with = "humantime_serde");
     /// How often an event may fail alone before its row goes to the dead letters and its tiles are purged by box.
     max_attempts: u32 = 10, env "TILEWAKE_MAX_ATTEMPTS";
     /// Geometries with more bytes of well-known binary than this go out as boxes.
@@ -121,9 +121,50 @@ settings! {
     /// Bytes of pictures to keep in the tile cache.
     cache_bytes: u64 = 256 << 20, env "TILEWAKE_CACHE_BYTES";
     /// For how long published outbox rows, and the ids of events seen, are kept.
-    window: Duration, from humantime::Duration = Duration::from_hours(7 * 24), env "TILEWAKE_WINDOW", serde(with = "humantime_serde");
+    window: Duration, from Span = Duration::from_hours(7 * 24), env "TILEWAKE_WINDOW", serde(with = "humantime_serde");
     /// How many journal rows are kept; a purger further behind than that purges everything.
     journal_rows: i64 = 100_000, env "TILEWAKE_JOURNAL_ROWS";
+}
+
+/// A time on the command line.
+#[derive(Clone, Copy, Debug)]
+pub struct Span(Duration);
+
+impl FromStr for Span {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let span = humantime::parse_duration(text);
+        span.map(Self)
+            .map_err(|_| "write a number with its unit, such as 500ms, 30s or 7days")
+    }
+}
+
+impl From<Span> for Duration {
+    fn from(span: Span) -> Self {
+        span.0
+    }
+}
+
+/// An address on the command line.
+#[derive(Clone, Copy, Debug)]
+pub struct Address(SocketAddr);
+
+impl FromStr for Address {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let address = text.parse();
+        address
+            .map(Self)
+            .map_err(|_| "write an IP address and a port, such as 127.0.0.1:3000 or 0.0.0.0:80")
+    }
+}
+
+impl From<Address> for SocketAddr {
+    fn from(address: Address) -> Self {
+        address.0
+    }
 }
 
 /// The longest window: the ring of the outbox has nine days, and today's and its neighbours are never pruned.

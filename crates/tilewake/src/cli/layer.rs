@@ -9,6 +9,11 @@ use crate::postgres::layers::{self, Layer, NewLayer};
 
 /// Says which tables are layers.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  tilewake layer add roads --table public.roads
+  tilewake layer list
+  tilewake layer remove roads")]
 pub(super) struct LayerCommand {
     /// Where the features are, as `postgres://user@host/database`.
     #[arg(long, global = true, env = "DATABASE_URL", hide_env_values = true)]
@@ -63,6 +68,10 @@ struct Add {
 
 /// Shows the layers.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  tilewake layer list
+  tilewake layer list --json | jq .[].name")]
 struct List {
     /// A JSON array instead of a table.
     #[arg(long)]
@@ -71,6 +80,9 @@ struct List {
 
 /// Stops capturing a table; it keeps its rows, and the layer's name its history.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  tilewake layer remove roads")]
 struct Remove {
     /// The layer.
     name: LayerName,

@@ -84,7 +84,7 @@ pub fn main(cli: Cli) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", crate::error_chain(error.as_ref()));
             ExitCode::from(FAILED)
         }
     }
@@ -102,7 +102,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
 
 /// Connects for a command that asks a few questions.
 async fn connect(database_url: &str) -> anyhow::Result<PgPool> {
-    let open = async { session::open(database_url.parse()?, 2).await };
+    let open = async { session::open(session::options(database_url)?, 2).await };
     open.await
         .context("cannot connect to the features' database; check the URL, and that the server runs")
 }

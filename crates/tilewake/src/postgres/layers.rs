@@ -111,14 +111,6 @@ pub async fn find(pool: &PgPool, name: &LayerName) -> Result<Option<Layer>, sqlx
         .await
 }
 
-/// The layers of which row-level security hides rows from the role that we are connected as: what is hidden would look
-/// deleted.
-pub async fn hidden(pool: &PgPool) -> Result<Vec<String>, sqlx::Error> {
-    let hidden = "SELECT layer.name FROM tilewake.layer JOIN pg_class ON pg_class.oid = layer.relation
-                  WHERE removed_at IS NULL AND row_security_active(pg_class.oid) ORDER BY name";
-    sqlx::query_scalar(hidden).fetch_all(pool).await
-}
-
 /// Stops capturing a table. The layer's name keeps its versions and epochs, so that no event id ever comes again.
 pub async fn remove(pool: &PgPool, name: &LayerName) -> Result<(), LayerError> {
     let mut transaction = pool.begin().await?;

@@ -14,6 +14,18 @@ const OPEN_BOUND: Duration = Duration::from_secs(10);
 /// How far the server lets a frozen process sit on its locks beyond the bound it works under.
 const FROZEN_AFTER: Duration = Duration::from_secs(5);
 
+/// Reads a URL. Any scheme would do for the driver, and lead to some Postgres on this machine.
+pub fn options(url: &str) -> Result<PgConnectOptions, sqlx::Error> {
+    if ["postgres://", "postgresql://"]
+        .iter()
+        .any(|scheme| url.starts_with(scheme))
+    {
+        return url.parse();
+    }
+    let rule = "a database URL reads postgres://user@host/database";
+    Err(sqlx::Error::Configuration(rule.into()))
+}
+
 /// A pool of sessions; fails at once, and with the server's own words, where a first session cannot be opened.
 ///
 /// A pool alone would go on trying, and say in the end only that it took too long.
