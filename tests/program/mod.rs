@@ -43,6 +43,7 @@ pub(crate) async fn output(command: &mut Command) -> Output {
 /// A `tilewake run`, started as often as the test likes; its log goes on through all of its lives.
 pub(crate) struct Program {
     arguments: Vec<String>,
+    variables: Vec<(String, String)>,
     life: Option<Life>,
     // Ends the process when this one dies, however it dies.
     dir: ServiceDir,
@@ -61,9 +62,19 @@ impl Program {
         fs::write(dir.path().join("tilewake.toml"), text).unwrap();
         Self {
             arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+            variables: Vec::new(),
             life: None,
             dir,
         }
+    }
+
+    /// With variables in its environment.
+    pub(crate) fn with(mut self, variables: &[(&str, &str)]) -> Self {
+        let owned = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        self.variables.extend(owned);
+        self
     }
 
     /// Starts it and waits until it serves.
@@ -78,7 +89,8 @@ impl Program {
             .arg("run")
             .arg("--config")
             .arg(self.dir.path().join("tilewake.toml"))
-            .args(&self.arguments);
+            .args(&self.arguments)
+            .envs(self.variables.iter().cloned());
         let mut process = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         self.dir.adopt(process.id().unwrap()).unwrap();
         let Ok(Some(address)) = timeout(PATIENCE, address(&mut process)).await else {
