@@ -14,6 +14,8 @@ CREATE TABLE tilewake.consumer_layer (
     consumer text COLLATE "C" NOT NULL REFERENCES tilewake.consumer (name) ON DELETE CASCADE,
     layer text COLLATE "C" NOT NULL,
     epoch bigint NOT NULL,
+    -- The newest epochs whose own events have arrived, sorted.
+    raised bigint[] NOT NULL DEFAULT '{}',
     -- The last known settings and the epoch whose event brought them; null until the first such event has arrived.
     settings_epoch bigint,
     settings jsonb,

@@ -183,6 +183,12 @@ impl Shape {
         b.map_or(Self::Absent, Self::Box)
     }
 
+    /// Whether the feature draws nothing.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+
     /// Whether it is known exactly what the feature draws.
     #[must_use]
     pub fn is_exact(&self) -> bool {

@@ -43,8 +43,58 @@ pub struct LedgerRow {
 pub struct LayerState {
     /// The newest epoch seen.
     pub epoch: Epoch,
+    /// The epochs whose own events have arrived, sorted; at most the newest [`MAX_RAISED`].
+    pub raised: Vec<Epoch>,
     /// The last known settings, and the epoch whose event brought them.
     pub settings: Option<(Epoch, LayerSettings)>,
+}
+
+/// How many raised epochs of a layer are remembered: the event of an older one purges its layer again if it comes again.
+pub const MAX_RAISED: usize = 256;
+
+impl LayerState {
+    /// A layer of which no event has arrived.
+    const UNKNOWN: Self = Self {
+        epoch: Epoch(i64::MIN),
+        raised: Vec::new(),
+        settings: None,
+    };
+
+    /// What two consumers of one name know together, whoever of them wrote first.
+    #[must_use]
+    pub fn merge(mut self, other: &Self) -> Self {
+        self.epoch = self.epoch.max(other.epoch);
+        for epoch in &other.raised {
+            self.note_raised(*epoch);
+        }
+        self.learn(other.settings);
+        self
+    }
+
+    /// Whether the event of this epoch arrives for the first time.
+    fn note_raised(&mut self, epoch: Epoch) -> bool {
+        let Err(at) = self.raised.binary_search(&epoch) else {
+            return false;
+        };
+        self.raised.insert(at, epoch);
+        let n_forgotten = self.raised.len().saturating_sub(MAX_RAISED);
+        self.raised.drain(..n_forgotten);
+        true
+    }
+
+    /// Whether these are other settings than those known, and newer ones.
+    fn learn(&mut self, settings: Option<(Epoch, LayerSettings)>) -> bool {
+        let Some((epoch, new)) = settings else {
+            return false;
+        };
+        match self.settings.replace((epoch, new)) {
+            Some(known) if known.0 >= epoch => {
+                self.settings = Some(known);
+                false
+            }
+            known => known.is_none_or(|(_, known)| known != new),
+        }
+    }
 }
 
 /// Since when a consumer name has been sure to get every event.
@@ -83,7 +133,7 @@ pub fn decide(ledger: &mut Ledger, events: &[&Event], start: Start, limits: Cove
         for event in events {
             enter_epoch(ledger, event, &mut stale);
             let arrival = match event {
-                Event::Epoch(event) => take_settings(ledger, event, &mut stale),
+                Event::Epoch(event) => take_epoch(ledger, event, &mut stale),
                 Event::Edit(event) => take_edit(ledger, event, start, limits, &mut stale),
             };
             arrivals.push(JournalEvent {
@@ -127,36 +177,36 @@ pub enum Gap {
     Lost {
         /// The first version missing.
         first: Version,
+        /// The last version missing.
+        last: Version,
     },
 }
 
-/// Judges the gaps of a row and closes them; `None` where there are none.
-pub fn judge_gaps(row: &mut LedgerRow) -> Option<Gap> {
-    let newest = row.timeline.newest_seen();
-    let last_gap = row.timeline.seen().last().map(|_| last_missing(&row.timeline))?;
-    let first = row.timeline.watermark().next();
-    row.timeline.close_gaps(newest);
-    let is_certain = row.certain_from.is_some_and(|from| last_gap >= from);
+/// Judges the oldest gap of a row and closes it; `None` where there is none.
+///
+/// Only this gap has been open since the watermark last moved. A younger one above it may be of an event that is still on
+/// its way: closed too, it would make a duplicate of that event, and what only the event knows would stay stale (I1).
+pub fn judge_gap(row: &mut LedgerRow) -> Option<Gap> {
+    let (above, _) = row.timeline.seen().first()?;
+    let (first, last) = (row.timeline.watermark().next(), Version(above.0 - 1));
+    row.timeline.close_gaps(last);
+    let is_certain = row.certain_from.is_some_and(|from| last >= from);
     Some(if is_certain {
-        Gap::Lost { first }
+        Gap::Lost { first, last }
     } else {
         Gap::BeforeStart
     })
 }
 
-/// The journal entry that purges a whole layer, at every zoom that the consumer name has known it at.
+/// The journal entry that purges a whole layer, at every zoom: the settings may have named others before, or name others
+/// since.
 #[must_use]
-pub fn purge_layer(layer: LayerName, state: Option<&LayerState>) -> JournalEntry {
+pub fn purge_layer(layer: LayerName) -> JournalEntry {
     JournalEntry {
         layer,
-        tiles: TileSet::everything(zooms_of(state)),
+        tiles: TileSet::everything(Zooms::ALL),
         events: Vec::new(),
     }
-}
-
-fn last_missing(timeline: &Timeline) -> Version {
-    let below_last = timeline.seen().last().map_or(timeline.watermark(), |(from, _)| *from);
-    Version(below_last.0 - 1)
 }
 
 /// Tiles as they become stale one event after another; united once, at the end.
@@ -185,40 +235,31 @@ fn by_layer<'a>(events: &[&'a Event]) -> BTreeMap<LayerName, Vec<&'a Event>> {
     layers
 }
 
-/// The first event of a newer epoch, whatever it says, makes the layer stale as it was known until then.
+/// The first event of a newer epoch, whatever it says, makes the layer stale.
 fn enter_epoch(ledger: &mut Ledger, event: &Event, stale: &mut StaleTiles) {
-    let state = ledger.layers.get_mut(event.layer());
-    match state {
-        Some(state) if state.epoch >= event.epoch() => {}
-        Some(state) => {
-            state.epoch = event.epoch();
-            stale.add(TileSet::everything(zooms_of(Some(state))));
-        }
-        None => {
-            ledger.layers.insert(
-                event.layer().clone(),
-                LayerState {
-                    epoch: event.epoch(),
-                    settings: None,
-                },
-            );
-            stale.add(TileSet::everything(Zooms::ALL));
-        }
+    let state = ledger
+        .layers
+        .entry(event.layer().clone())
+        .or_insert(LayerState::UNKNOWN);
+    if state.epoch < event.epoch() {
+        state.epoch = event.epoch();
+        stale.add(TileSet::everything(Zooms::ALL));
     }
 }
 
-/// The settings of a newer epoch make stale what the old and what the new ones name.
-fn take_settings(ledger: &mut Ledger, event: &EpochEvent, stale: &mut StaleTiles) -> Arrival {
-    let Some(state) = ledger.layers.get_mut(&event.layer) else {
-        return Arrival::Epoch;
-    };
-    if state.settings.is_some_and(|(epoch, _)| epoch >= event.epoch) {
-        return Arrival::Epoch;
+/// Takes in what raised an epoch.
+///
+/// Other settings make the layer stale again: edits that came before them were decided with those known until then. And
+/// so does an epoch that was overtaken by a newer one: epochs are taken before their commits and raised without waiting
+/// for each other, so the purge for the newer one may have come before this one's commit (I1).
+fn take_epoch(ledger: &mut Ledger, event: &EpochEvent, stale: &mut StaleTiles) -> Arrival {
+    let state = ledger.layers.entry(event.layer.clone()).or_insert(LayerState::UNKNOWN);
+    if !state.note_raised(event.epoch) {
+        return Arrival::Duplicate;
     }
-    stale.add(TileSet::everything(zooms_of(Some(state))));
-    if let Some(settings) = event.settings {
-        stale.add(TileSet::everything(settings.zooms));
-        state.settings = Some((event.epoch, settings));
+    let has_others = state.learn(event.settings.map(|settings| (event.epoch, settings)));
+    if has_others || event.epoch < state.epoch {
+        stale.add(TileSet::everything(Zooms::ALL));
     }
     Arrival::Epoch
 }
@@ -236,6 +277,9 @@ fn take_edit(
         timeline: Timeline::new(event.edit.base_version),
         certain_from: matches!(start, Start::Beginning).then_some(Version::ZERO),
     });
+    if row.timeline.has_seen(event.edit.version) {
+        return Arrival::Duplicate;
+    }
     if !is_current {
         // What an older epoch knew of geometry is not judged any more; its rows still tell duplicates.
         row.timeline.forget_geometry();
@@ -244,10 +288,8 @@ fn take_edit(
     if !is_current {
         row.timeline.forget_geometry();
     }
-    if arrival != Arrival::Duplicate {
-        note_certainty(row, event, start);
-        stale.add(tiles_of(&what, state, limits));
-    }
+    note_certainty(row, event, start);
+    stale.add(tiles_of(&what, state, limits));
     arrival
 }
 
@@ -270,12 +312,6 @@ fn tiles_of(stale: &Stale, state: Option<&LayerState>, limits: CoverLimits) -> T
         Stale::Change { before, after, changed } => staleness::stale_tiles(before, after, *changed, settings, limits),
         Stale::Footprints(shapes) => staleness::footprints(shapes, settings, limits).tiles,
     }
-}
-
-fn zooms_of(state: Option<&LayerState>) -> Zooms {
-    state
-        .and_then(|state| state.settings.as_ref())
-        .map_or(Zooms::ALL, |(_, settings)| settings.zooms)
 }
 
 fn key_of(event: &EditEvent) -> LedgerKey {

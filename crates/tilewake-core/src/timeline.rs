@@ -153,10 +153,14 @@ impl Timeline {
     fn place(&mut self, event: &EditEvent) -> (Arrival, Stale) {
         let edit = &event.edit;
         let (v, w) = (edit.version, event.geometry_version);
+        let boxed = Shape::of_box(edit.before);
         let (is_newer, replaced, is_next) = match &self.newest {
-            Some((s, shape)) if s.next() == v => (w > *s, shape.clone(), w == v && shape.is_exact()),
-            Some((s, _)) => (w > *s, Shape::of_box(edit.before), false),
-            None => (true, Shape::of_box(edit.before), false),
+            // Where the edit found something else than is known here, the table was changed unseen, and the edit is right.
+            Some((s, shape)) if s.next() == v && shape.is_exact() && shape.is_absent() == boxed.is_absent() => {
+                (w > *s, shape.clone(), w == v)
+            }
+            Some((s, _)) => (w > *s, boxed, false),
+            None => (true, boxed, false),
         };
         if !is_newer {
             // What it drew itself was purged, or will be, by the event that replaced it.
@@ -337,6 +341,26 @@ mod tests {
             (Arrival::Jump, Stale::Footprints(vec![boxed(2), place(3)]))
         );
         assert_eq!(timeline.apply(&event(4, 4)).0, Arrival::InOrder);
+    }
+
+    #[test]
+    fn what_the_edit_found_is_believed_more_than_what_is_known() {
+        let unseen = |before| {
+            let mut event = event(2, 2);
+            event.edit.before = before;
+            event
+        };
+        let mut truncated = Timeline::new(Version::ZERO);
+        truncated.apply(&event(1, 1));
+        assert_eq!(
+            truncated.apply(&unseen(None)),
+            (Arrival::Jump, Stale::Footprints(vec![Shape::Absent, place(2)]))
+        );
+        let mut inserted = Timeline::restore(Version(1), Vec::new(), Some((Version(1), Shape::Absent)));
+        assert_eq!(
+            inserted.apply(&unseen(around(7))),
+            (Arrival::Jump, Stale::Footprints(vec![boxed(7), place(2)]))
+        );
     }
 
     #[test]

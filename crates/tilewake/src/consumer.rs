@@ -10,6 +10,7 @@ use sqlx::PgPool;
 use tilewake_core::{
     cover::CoverLimits,
     event::{Event, EventId},
+    feature::FeatureKey,
     ledger::{self, Decision, Gap, Start},
     timeline::Arrival,
 };
@@ -172,21 +173,13 @@ impl Consumer {
         let mut lost = Vec::new();
         let mut layers = BTreeSet::new();
         for (key, row) in &mut ledger.rows {
-            let is_current = ledger
-                .layers
-                .get(&key.feature.layer)
-                .is_some_and(|state| state.epoch == key.epoch);
-            if let Some(Gap::Lost { first }) = ledger::judge_gaps(row)
-                && is_current
-            {
-                lost.push(format!("{}/{} from version {first}", key.feature.layer, key.feature.id));
+            if let Some(Gap::Lost { first, last }) = ledger::judge_gap(row) {
+                let FeatureKey { layer, id } = &key.feature;
+                lost.push(format!("{layer}/{id}, versions {first} to {last}"));
                 layers.insert(key.feature.layer.clone());
             }
         }
-        let purges: Vec<_> = layers
-            .into_iter()
-            .map(|layer| ledger::purge_layer(layer.clone(), ledger.layers.get(&layer)))
-            .collect();
+        let purges: Vec<_> = layers.into_iter().map(ledger::purge_layer).collect();
         transaction.write(&ledger, &before).await.map_err(failed)?;
         transaction.append(&purges).await.map_err(failed)?;
         transaction.commit().await.map_err(failed)?;

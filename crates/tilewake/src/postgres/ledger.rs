@@ -200,11 +200,15 @@ impl<'a> LedgerTransaction<'a> {
     }
 
     /// Locks rows whose gap has been open for longer than `patience`, with what is known of their layers.
+    ///
+    /// Not those of older epochs: what is missing there may have been given up for the epoch, or may still come.
     pub async fn lock_old_gaps(&mut self, patience: Duration) -> Result<Ledger, LedgerError> {
         const LOCK: &str = "
             SELECT layer, feature_id, epoch, watermark, seen::text, state_version, geometry, box::text, certain_from, is_new
             FROM tilewake.ledger
             WHERE consumer = $1 AND gap_since < clock_timestamp() - make_interval(secs => $2)
+              AND epoch = (SELECT known.epoch FROM tilewake.consumer_layer AS known
+                           WHERE known.consumer = ledger.consumer AND known.layer = ledger.layer)
             ORDER BY layer, feature_id, epoch
             LIMIT 1000
             FOR NO KEY UPDATE";
@@ -229,7 +233,7 @@ impl<'a> LedgerTransaction<'a> {
     /// all that was decided before its commit, and what is rendered after it draws what these events say.
     async fn read_layers(&mut self, names: &[&str]) -> Result<BTreeMap<LayerName, LayerState>, LedgerError> {
         const READ: &str = "
-            SELECT layer, epoch, settings_epoch, settings FROM tilewake.consumer_layer
+            SELECT layer, epoch, raised, settings_epoch, settings FROM tilewake.consumer_layer
             WHERE consumer = $1 AND layer = ANY ($2)";
         let rows = sqlx::query(READ)
             .bind(self.consumer)
@@ -306,25 +310,38 @@ impl<'a> LedgerTransaction<'a> {
         Ok(())
     }
 
-    /// Keeps the newer of what is there and what is written: consumers of one name may raise an epoch at the same time.
+    /// Writes what is now known of a layer, together with what another consumer of the name has written meanwhile.
     async fn write_layer(&mut self, layer: &LayerName, state: &LayerState) -> Result<(), LedgerError> {
+        const INSERT: &str = "
+            INSERT INTO tilewake.consumer_layer (consumer, layer, epoch) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+        const LOCK: &str = "
+            SELECT layer, epoch, raised, settings_epoch, settings FROM tilewake.consumer_layer
+            WHERE consumer = $1 AND layer = $2
+            FOR NO KEY UPDATE";
         const WRITE: &str = "
-            INSERT INTO tilewake.consumer_layer AS known (consumer, layer, epoch, settings_epoch, settings)
-            VALUES ($1, $2, $3, $4, $5)
-            ON CONFLICT (consumer, layer) DO UPDATE SET
-                epoch = greatest(known.epoch, excluded.epoch),
-                settings_epoch = greatest(known.settings_epoch, excluded.settings_epoch),
-                settings = CASE WHEN known.settings_epoch >= excluded.settings_epoch THEN known.settings
-                                ELSE coalesce(excluded.settings, known.settings) END";
-        sqlx::query(WRITE)
-            .bind(self.consumer)
-            .bind(layer.as_str())
-            .bind(state.epoch.0)
-            .bind(state.settings.map(|(epoch, _)| epoch.0))
-            .bind(state.settings.map(|(_, settings)| sqlx::types::Json(settings)))
-            .execute(&mut *self.transaction)
-            .await
-            .map_err(failed("write the consumer's layer"))?;
+            UPDATE tilewake.consumer_layer SET epoch = $3, raised = $4, settings_epoch = $5, settings = $6
+            WHERE consumer = $1 AND layer = $2";
+        let (consumer, connection) = (self.consumer, &mut *self.transaction);
+        let write = async {
+            let insert = sqlx::query(INSERT)
+                .bind(consumer)
+                .bind(layer.as_str())
+                .bind(state.epoch.0);
+            insert.execute(&mut *connection).await?;
+            let lock = sqlx::query(LOCK).bind(consumer).bind(layer.as_str());
+            let (_, known) = read_layer(&lock.fetch_one(&mut *connection).await?)?;
+            let state = known.merge(state);
+            sqlx::query(WRITE)
+                .bind(consumer)
+                .bind(layer.as_str())
+                .bind(state.epoch.0)
+                .bind(state.raised.iter().map(|epoch| epoch.0).collect::<Vec<_>>())
+                .bind(state.settings.map(|(epoch, _)| epoch.0))
+                .bind(state.settings.map(|(_, settings)| sqlx::types::Json(settings)))
+                .execute(connection)
+                .await
+        };
+        write.await.map_err(failed("write the consumer's layer"))?;
         Ok(())
     }
 

@@ -33,10 +33,12 @@ pub(super) fn read_layer(row: &PgRow) -> Result<(LayerName, LayerState), sqlx::E
     let settings = settings_epoch
         .zip(settings)
         .map(|(epoch, settings)| (Epoch(epoch), settings.0));
+    let raised: Vec<i64> = row.try_get("raised")?;
     Ok((
         name,
         LayerState {
             epoch: Epoch(row.try_get("epoch")?),
+            raised: raised.into_iter().map(Epoch).collect(),
             settings,
         },
     ))
