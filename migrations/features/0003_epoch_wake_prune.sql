@@ -70,7 +70,8 @@ $$;
 
 CREATE SEQUENCE tilewake.epoch_number AS bigint MINVALUE 0 START 0;
 
--- Raises a layer's epoch; once a transaction, however many of its partitions are truncated in it.
+-- Raises a layer's epoch; once a transaction, however many of its partitions are truncated in it, unless another
+-- transaction has raised it since: edits made in that epoch may be of what is truncated now.
 --
 -- Epochs are milliseconds since 1970 as one would read them, but only their seconds are the clock's, so that a database
 -- restored from a backup does not repeat what it had raised since. The last three digits are counted, so that two
@@ -83,13 +84,14 @@ DECLARE
     newest bigint;
     raised bigint;
 BEGIN
-    SELECT e.epoch INTO raised FROM tilewake.layer_epoch e
-    -- Both: transaction ids come again after a dump is restored.
-    WHERE e.layer = of_layer AND e.xact = pg_current_xact_id() AND e.raised_at = now();
-    IF FOUND THEN
+    SELECT coalesce(max(e.epoch), 0),
+           -- Both: transaction ids come again after a dump is restored.
+           max(e.epoch) FILTER (WHERE e.xact = pg_current_xact_id() AND e.raised_at = now())
+        INTO newest, raised
+        FROM tilewake.layer_epoch e WHERE e.layer = of_layer;
+    IF raised = newest THEN
         RETURN raised;
     END IF;
-    SELECT coalesce(max(e.epoch), 0) INTO newest FROM tilewake.layer_epoch e WHERE e.layer = of_layer;
     raised := greatest(seconds, newest / 1000) * 1000 + nextval('tilewake.epoch_number') % 1000;
     IF raised <= newest THEN
         raised := raised + 1000;
