@@ -236,7 +236,10 @@ async fn tilejson_tells_a_map_all_it_needs() {
     let mut told: Value = serde_json::from_slice(&answer.body).unwrap();
     let bounds: [f64; 4] = serde_json::from_value(told["bounds"].take()).unwrap();
     let data = [0.0, 0.0, 10.0, 20.0];
-    assert!(bounds.iter().zip(data).all(|(told, is)| (told - is).abs() < 0.5), "{bounds:?}");
+    assert!(
+        bounds.iter().zip(data).all(|(told, is)| (told - is).abs() < 0.5),
+        "{bounds:?}"
+    );
     assert_eq!(
         told,
         json!({

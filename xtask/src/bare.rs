@@ -39,14 +39,15 @@ exec chroot --userspec="$user:$user" "$tree" /usr/bin/env -i PATH=/rust/bin:/usr
 
 /// Makes the tree and runs both commands in it, as root and as an ordinary user.
 pub(crate) fn run() -> Result<()> {
-    ensure!(setup::is_root(), "only root can make a Debian tree and enter it");
     let mut steps = Steps::default();
     let done = prove(&mut steps);
     steps.summarise();
     done
 }
 
-fn prove(steps: &mut Steps) -> Result<()> {
+/// The same, as steps among others.
+pub(crate) fn prove(steps: &mut Steps) -> Result<()> {
+    ensure!(setup::is_root(), "only root can make a Debian tree and enter it");
     let mut tree = None;
     steps.step("a bare Debian", || {
         tree = Some(Tree::make()?);

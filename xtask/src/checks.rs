@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Result, ensure};
 
 use crate::{
-    demo, setup,
+    bare, demo, setup,
     step::{self, Steps, cargo},
     wall,
 };
@@ -43,6 +43,9 @@ fn all(steps: &mut Steps) -> Result<()> {
     })?;
     for weakness in ["--disable-purger", "--disable-fence"] {
         steps.step(weakness, || must_be_noticed(weakness))?;
+    }
+    if is_required("bare") {
+        bare::prove(steps)?;
     }
     Ok(())
 }

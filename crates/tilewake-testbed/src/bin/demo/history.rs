@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How long the queues may take to become empty once the edits have stopped.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One version of a feature, by the demo's own count.
 #[derive(Debug)]

@@ -142,8 +142,8 @@ impl Demo<'_> {
         let bar = progress.bar("editing through SQL while readers ask, transactions", n_steps);
         let mut commits = writers::perform(database, plans, &mut random, &bar).await?;
         bar.finish_and_clear();
-        let n_reads = readers.stop().await?;
         let is_quiet = history::wait_until_quiet(database, &purges).await?;
+        let n_reads = readers.stop().await?;
         progress.say("editing while slow renders are under way");
         let race = race::run(database, tilewake, weakness, &pool, &mut commits).await?;
         let is_quiet = is_quiet && history::wait_until_quiet(database, &purges).await?;
