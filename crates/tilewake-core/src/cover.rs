@@ -58,9 +58,9 @@ pub struct Cover {
 impl Cover {
     /// What is in either.
     #[must_use]
-    pub(crate) fn union(&self, other: &Self) -> Self {
-        if self.tiles.is_empty() {
-            return other.clone();
+    pub(crate) fn union(self, other: &Self) -> Self {
+        if other.tiles.is_empty() {
+            return self;
         }
         Self {
             tiles: self.tiles.union(&other.tiles),

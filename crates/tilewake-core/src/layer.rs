@@ -100,6 +100,12 @@ impl Zooms {
         Self { min: zoom, max: zoom }
     }
 
+    /// These zooms without those above one of them.
+    pub(crate) fn from(self, zoom: u8) -> Self {
+        debug_assert!(self.contains(zoom));
+        Self { min: zoom, ..self }
+    }
+
     /// The first zoom.
     #[must_use]
     pub fn min(self) -> u8 {

@@ -130,40 +130,48 @@ struct Edit<'a> {
 
 impl Edit<'_> {
     fn change(&self) -> Cover {
-        let LayerSettings { zooms, buffer, .. } = *self.settings;
-        let grow = buffer.fraction() + HALF_UNIT;
-        let mut all = Cover::default();
-        for touched in self.touched() {
-            let mut add = |chain: &Chain, zooms: Zooms| {
-                let reach = Reach { zooms, grow };
-                all = all.union(&cover(&chain.edges(reach.margin()), reach, self.limits));
-            };
-            add(&touched.exact(), zooms);
-            for zoom in zooms.iter() {
-                add(&touched.thin(zoom), Zooms::only(zoom));
-            }
-        }
-        all
+        let zooms = self.settings.zooms;
+        let covers = self.touched().map(|touched| self.changed(&touched, zooms, self.limits));
+        covers.reduce(|all, cover| all.union(&cover)).unwrap_or_default()
+    }
+
+    /// The tiles of some zooms in which what was touched differs.
+    fn changed(&self, touched: &Touched, zooms: Zooms, limits: CoverLimits) -> Cover {
+        let grow = self.settings.buffer.fraction() + HALF_UNIT;
+        let cover = |chain: &Chain, zooms: Zooms| {
+            let reach = Reach { zooms, grow };
+            cover(&chain.edges(reach.margin()), reach, limits)
+        };
+        let thin = zooms.iter().map(|zoom| cover(&touched.thin(zoom), Zooms::only(zoom)));
+        thin.fold(cover(&touched.exact(), zooms), |all, thin| all.union(&thin))
     }
 
     fn pixel(&self) -> Cover {
+        let covers = self.touched().map(|touched| self.seen(&touched));
+        covers.reduce(|all, cover| all.union(&cover)).unwrap_or_default()
+    }
+
+    /// The tiles in which what was touched is seen to differ on each zoom's grid. From a zoom on that breaks the limits,
+    /// deeper grids would be rounded away as well, and are not looked at.
+    fn seen(&self, touched: &Touched) -> Cover {
+        let zooms = self.settings.zooms;
         let grow = self.settings.buffer.fraction();
-        let mut all = Cover::default();
-        for touched in self.touched() {
-            let mut found = Cover::default();
-            for zoom in self.settings.zooms.iter() {
-                let reach = Reach {
-                    zooms: Zooms::only(zoom),
-                    grow,
-                };
-                let limits = self
-                    .limits
-                    .left_after(found.tiles.ranges().len(), self.settings.zooms.max() - zoom);
-                found.append(&cover(&touched.on_grid(zoom).edges(reach.margin()), reach, limits));
+        let mut found = Cover::default();
+        for zoom in zooms.iter() {
+            let n_ranges = found.tiles.ranges().len();
+            if found.rounded_from.is_some() {
+                let limits = self.limits.left_after(n_ranges, 0);
+                found.append(&self.changed(touched, zooms.from(zoom), limits));
+                break;
             }
-            all = all.union(&found);
+            let reach = Reach {
+                zooms: Zooms::only(zoom),
+                grow,
+            };
+            let limits = self.limits.left_after(n_ranges, zooms.max() - zoom);
+            found.append(&cover(&touched.on_grid(zoom).edges(reach.margin()), reach, limits));
         }
-        all
+        found
     }
 
     /// What the edit touched, in each reading of longitudes.
