@@ -12,16 +12,23 @@ use crate::{
 };
 
 /// Waits until an answer is the expected one.
-async fn becomes<T: PartialEq + Debug, F: Future<Output = T>>(what: &str, expected: T, answer: impl Fn() -> F) {
+async fn becomes<E: Debug + ?Sized, T: PartialEq<E> + Debug, F: Future<Output = T>>(
+    what: &str,
+    expected: &E,
+    answer: impl Fn() -> F,
+) {
     let mut last = answer().await;
     for _ in 0..400 {
-        if last == expected {
+        if last == *expected {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
         last = answer().await;
     }
-    assert_eq!(last, expected, "{what}: waited in vain");
+    assert!(
+        last == *expected,
+        "{what}: waited in vain for {expected:?}, there is {last:?}"
+    );
 }
 
 async fn prepared(server: &Server) -> Database {
@@ -50,26 +57,26 @@ async fn it_lives_without_its_database_and_is_ready_only_with_it() {
         (StatusCode::OK, StatusCode::OK)
     );
     server.kill_9().unwrap();
-    becomes("/readyz", StatusCode::SERVICE_UNAVAILABLE, || status("/readyz")).await;
+    becomes("/readyz", &StatusCode::SERVICE_UNAVAILABLE, || status("/readyz")).await;
     assert_eq!(
         (status("/livez").await, status("/metrics").await),
         (StatusCode::OK, StatusCode::OK)
     );
     server.restart().unwrap();
-    becomes("/readyz", StatusCode::OK, || status("/readyz")).await;
+    becomes("/readyz", &StatusCode::OK, || status("/readyz")).await;
     assert!(program.stop().await.success());
 }
 
-/// The value of a metric; 0 for one that is not there.
-async fn metric(program: &Program, name: &str) -> f64 {
+/// The value of a metric as it is written; 0 for one that is not there.
+async fn metric(program: &Program, name: &str) -> String {
     let (status, text) = program.get("/metrics").await;
     assert_eq!(status, StatusCode::OK);
     let text = String::from_utf8(text.to_vec()).unwrap();
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    value.map_or(0.0, |value| value.parse().unwrap())
+    value.unwrap_or("0").to_owned()
 }
 
-async fn duplicates(program: &Program, caught_by: &str) -> f64 {
+async fn duplicates(program: &Program, caught_by: &str) -> String {
     let name = format!("tilewake_consumer_duplicates_total{{caught_by=\"{caught_by}\"}}");
     metric(program, &name).await
 }
@@ -86,24 +93,27 @@ async fn metrics_count_what_was_done() {
     .await;
     sql(&database, "UPDATE places SET name = 'm' WHERE id = 1").await;
     // From the table, though no relay lives.
-    assert_eq!(metric(&program, "tilewake_outbox_unpublished_rows").await, 5.0);
-    assert!(metric(&program, "tilewake_outbox_oldest_unpublished_seconds").await > 0.0);
+    assert_eq!(metric(&program, "tilewake_outbox_unpublished_rows").await, "5");
+    assert_ne!(
+        metric(&program, "tilewake_outbox_oldest_unpublished_seconds").await,
+        "0"
+    );
     assert!(program.stop().await.success());
 
     let mut program = Program::new(database.url(), "poll = '100ms'", &[]);
     program.start().await;
     let drained = "tilewake_outbox_unpublished_rows";
-    becomes(drained, 0.0, || metric(&program, drained)).await;
+    becomes(drained, "0", || metric(&program, drained)).await;
     assert_eq!(
         metric(&program, "tilewake_outbox_oldest_unpublished_seconds").await,
-        0.0
+        "0"
     );
-    for (action, n_events) in [("epoch", 1.0), ("created", 3.0), ("updated", 1.0)] {
+    for (action, n_events) in [("epoch", "1"), ("created", "3"), ("updated", "1")] {
         let name = format!("tilewake_relay_events_total{{action=\"{action}\"}}");
         becomes(&name, n_events, || metric(&program, &name)).await;
     }
     // The relay read version 2 of the feature that was edited twice, with both of its events.
-    for (arrival, n_events) in [("epoch", 1.0), ("in_order", 2.0), ("jump", 1.0), ("late", 1.0)] {
+    for (arrival, n_events) in [("epoch", "1"), ("in_order", "2"), ("jump", "1"), ("late", "1")] {
         let name = format!("tilewake_consumer_events_total{{arrival=\"{arrival}\"}}");
         assert_eq!(metric(&program, &name).await, n_events, "{name}");
     }
@@ -114,19 +124,22 @@ async fn metrics_count_what_was_done() {
     }
     assert_eq!(
         metric(&program, "tilewake_cache_requests_total{outcome=\"miss\"}").await,
-        2.0
+        "2"
     );
     assert_eq!(
         metric(&program, "tilewake_cache_requests_total{outcome=\"hit\"}").await,
-        1.0
+        "1"
     );
-    let n_before = metric(&program, "tilewake_edit_to_purge_seconds_count").await;
+    let n_before: u64 = metric(&program, "tilewake_edit_to_purge_seconds_count")
+        .await
+        .parse()
+        .unwrap();
     sql(&database, "UPDATE places SET name = 'o' WHERE id = 2").await;
-    becomes("purged tiles", 1.0, || {
+    becomes("purged tiles", "1", || {
         metric(&program, "tilewake_purged_tiles_total{target=\"cache\"}")
     })
     .await;
-    becomes("purges", n_before + 1.0, || {
+    becomes("purges", &(n_before + 1).to_string(), || {
         metric(&program, "tilewake_edit_to_purge_seconds_count")
     })
     .await;
@@ -134,14 +147,14 @@ async fn metrics_count_what_was_done() {
     // Published once more: the process remembers them, the next one asks the constraint.
     let again = "UPDATE tilewake.outbox SET published_at = NULL WHERE event_type = 'created'";
     sql(&database, again).await;
-    becomes("duplicates", 3.0, || duplicates(&program, "cache")).await;
-    assert_eq!(duplicates(&program, "constraint").await, 0.0);
-    becomes(drained, 0.0, || metric(&program, drained)).await;
+    becomes("duplicates", "3", || duplicates(&program, "cache")).await;
+    assert_eq!(duplicates(&program, "constraint").await, "0");
+    becomes(drained, "0", || metric(&program, drained)).await;
     assert!(program.stop().await.success());
     program.start().await;
     sql(&database, again).await;
-    becomes("duplicates", 3.0, || duplicates(&program, "constraint")).await;
-    assert_eq!(duplicates(&program, "cache").await, 0.0);
+    becomes("duplicates", "3", || duplicates(&program, "constraint")).await;
+    assert_eq!(duplicates(&program, "cache").await, "0");
     assert!(program.stop().await.success());
 }
 

@@ -78,7 +78,7 @@ async fn layers_and_status_are_shown_to_people_and_to_programs() {
         json!([{
             "name": "places", "table": "\"public\".\"places\"", "id": "id", "geometry": "geom", "columns": ["name"],
             "srid": 4326, "epoch": null,
-            "settings": {"zooms": "3-9", "buffer": 0.015625, "policy": "pixel", "beyond_180": "both"},
+            "settings": {"zooms": "3-9", "buffer": 0.015_625, "policy": "pixel", "beyond_180": "both"},
         }])
     );
     sql(
