@@ -1,6 +1,7 @@
 //! One step of a chore: what it is called, how long it took.
 
 use std::{
+    ffi::OsStr,
     process::Command,
     time::{Duration, Instant},
 };
@@ -65,5 +66,14 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
 
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    // A script among the words is known by its first line.
+    let first_line = |word: &OsStr| {
+        word.to_string_lossy()
+            .trim()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    words.map(first_line).collect::<Vec<_>>().join(" ")
 }

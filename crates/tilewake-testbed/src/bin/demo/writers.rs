@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The longest pause between two transactions of a writer, on average half of it. Bursts have none.
-const PAUSE: Duration = Duration::from_millis(110);
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// What the writers did.
 #[derive(Default)]
