@@ -3,54 +3,22 @@
 
 #![expect(clippy::unwrap_used, reason = "the settings are known to be right")]
 
-use std::{mem, sync::Arc};
+mod shapes;
 
-use geo_types::{Coord, Geometry, GeometryCollection, LineString, Point, Polygon, coord, line_string, polygon};
+use std::mem;
+
+use geo_types::{Coord, Geometry, GeometryCollection, LineString, Point, coord};
 use tilewake_core::{
     cover::CoverLimits,
     edges::{InvalidGeometry, check},
     event::Changed,
-    feature::Shape,
-    layer::{Beyond180, Buffer, LayerSettings, Policy, Zooms},
+    layer::{Policy, Zooms},
     staleness::{footprint, footprints, stale_tiles},
-    tile::{TileId, first_id},
+    tile::first_id,
     tile_set::TileSet,
 };
 
-const POLICIES: [Policy; 3] = [Policy::Footprint, Policy::Change, Policy::Pixel];
-
-fn settings(zooms: &str, policy: Policy) -> LayerSettings {
-    LayerSettings {
-        zooms: zooms.parse().unwrap(),
-        buffer: Buffer::DEFAULT,
-        policy,
-        beyond_180: Beyond180::Both,
-    }
-}
-
-fn shape(geometry: impl Into<Geometry<f64>>) -> Shape {
-    Shape::Geometry(Arc::new(geometry.into()))
-}
-
-/// The tile that a place lies in.
-fn tile_at(lon: f64, lat: f64, zoom: u8) -> TileId {
-    let (x, y) = tilewake_core::mercator::project(lon, lat);
-    let n = f64::from(1u32 << zoom);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a tile of the world"
-    )]
-    TileId::new(zoom, (x * n) as u32, (y * n) as u32).unwrap()
-}
-
-fn half_the_world() -> Polygon<f64> {
-    polygon![(x: -170.3, y: -80.1), (x: 10.7, y: -81.2), (x: 12.9, y: 83.3), (x: -171.2, y: 79.9)]
-}
-
-fn globe_line() -> LineString<f64> {
-    line_string![(x: -179.9, y: -61.3), (x: 0.3, y: 55.5), (x: 179.9, y: -40.1)]
-}
+use shapes::large::{POLICIES, globe_line, half_the_world, settings, shape, tile_at};
 
 #[test]
 fn an_answer_within_limits_holds_the_exact_one() {

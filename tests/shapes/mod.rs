@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "every test takes what it needs")]
 
 pub(crate) mod edits;
+pub(crate) mod large;
 
 use geo_types::{Coord, LineString, MultiPolygon, Polygon};
 use proptest::{collection::vec, prelude::*};

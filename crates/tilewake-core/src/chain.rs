@@ -74,6 +74,11 @@ impl Touched {
         self.chain(View::Grid(zoom))
     }
 
+    /// The zoom from which on there are no [`thin`](Self::thin) areas.
+    pub(crate) fn settled_from(&self) -> u8 {
+        self.areas.settled_from()
+    }
+
     /// The chain of what snapping to a zoom's grid changes besides: areas so thin that the grid turns or hides them.
     pub(crate) fn thin(&self, zoom: u8) -> Chain {
         let mut chain = Chain::default();

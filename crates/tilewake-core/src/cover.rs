@@ -8,11 +8,11 @@
 mod outline;
 pub(crate) mod plane;
 
-use std::ops::Range;
+use std::{mem, ops::Range};
 
 use crate::{
     layer::Zooms,
-    tile::{Curve, first_id},
+    tile::{Curve, Quadrant, first_id},
     tile_set::TileSet,
 };
 pub(crate) use outline::{Outline, Reading, area_weight, with_copies};
@@ -96,13 +96,17 @@ impl Reach {
 
 /// The tiles whose grown boxes an edge meets, or which the edges wind around.
 pub(crate) fn cover(edges: &[Edge], reach: Reach, limits: CoverLimits) -> Cover {
+    if edges.is_empty() {
+        return Cover::default();
+    }
     let mut descent = Descent::new(edges, reach, limits);
     if let Some(mut level) = descent.start() {
+        let mut spare = Level::default();
         while level.zoom < reach.zooms.max() {
-            match descent.next(&level) {
-                Some(next) => level = next,
-                None => break,
-            }
+            let Some(next) = descent.next(&level, mem::take(&mut spare)) else {
+                break;
+            };
+            spare = mem::replace(&mut level, next);
             descent.emit(&level);
         }
         descent.round(&level);
@@ -114,6 +118,7 @@ pub(crate) fn cover(edges: &[Edge], reach: Reach, limits: CoverLimits) -> Cover 
 }
 
 /// A zoom of the descent: its nodes in the order of the curve, and the edges of its cells, one cell after another.
+#[derive(Default)]
 struct Level {
     zoom: u8,
     nodes: Vec<Node>,
@@ -170,13 +175,20 @@ impl<'a> Descent<'a> {
         }
     }
 
-    /// The tile of zoom 0; nothing if nothing is drawn in it.
+    /// The deepest tile that all edges are in and no other tile of its zoom draws; those above it are stale. Nothing if
+    /// nothing is drawn in the world.
     fn start(&mut self) -> Option<Level> {
-        let (x, y) = (WORLD / 2.0, WORLD / 2.0);
-        let half = WORLD / 2.0 + margin(0, self.reach.grow);
+        let Start {
+            zoom,
+            place,
+            curve,
+            x,
+            y,
+        } = self.narrow();
+        let half = tile_width(zoom) / 2.0 + margin(zoom, self.reach.grow);
         let edges: Vec<u32> = (0u32..)
             .zip(self.edges)
-            .filter(|(_, edge)| edge.meets(Square { x, y, half }))
+            .filter(|(_, edge)| zoom > 0 || edge.meets(Square { x, y, half }))
             .map(|(i, _)| i)
             .collect();
         let winding = plane::winding(self.edges, x, y);
@@ -184,8 +196,8 @@ impl<'a> Descent<'a> {
             (true, 0) => return None,
             (true, _) => Node::Full(0..1),
             (false, _) => Node::Cell(Cell {
-                place: 0,
-                curve: Curve::default(),
+                place,
+                curve,
                 x,
                 y,
                 winding,
@@ -193,7 +205,7 @@ impl<'a> Descent<'a> {
             }),
         };
         let level = Level {
-            zoom: 0,
+            zoom,
             nodes: vec![node],
             edges,
         };
@@ -201,20 +213,62 @@ impl<'a> Descent<'a> {
         Some(level)
     }
 
-    /// The next zoom; nothing if there are no cells left to divide, or their children would break the limits.
-    fn next(&mut self, level: &Level) -> Option<Level> {
+    /// Goes down as long as the box around all edges lies in one child and out of the others' reach, without looking at
+    /// the edges themselves.
+    fn narrow(&mut self) -> Start {
+        let mut at = Start {
+            zoom: 0,
+            place: 0,
+            curve: Curve::default(),
+            x: WORLD / 2.0,
+            y: WORLD / 2.0,
+        };
+        let bounds = Bounds::of(self.edges);
+        while at.zoom < self.reach.zooms.max() {
+            let width = tile_width(at.zoom + 1);
+            let margin = margin(at.zoom + 1, self.reach.grow);
+            let (column, row) = (
+                side_of(at.x, bounds.west, bounds.east, width, margin),
+                side_of(at.y, bounds.north, bounds.south, width, margin),
+            );
+            let (Some(column), Some(row)) = (column, row) else {
+                break;
+            };
+            if self.reach.zooms.contains(at.zoom) {
+                let id = first_id(at.zoom) + at.place;
+                self.tiles.append(id..id + 1);
+            }
+            let child = Quadrant { column, row };
+            let order = at.curve.children();
+            let nth = order.iter().position(|(quadrant, _)| *quadrant == child).unwrap_or(0);
+            at = Start {
+                zoom: at.zoom + 1,
+                place: at.place * 4 + nth as u64,
+                curve: order[nth].1,
+                x: at.x + (f64::from(column) - 0.5) * width,
+                y: at.y + (f64::from(row) - 0.5) * width,
+            };
+        }
+        at
+    }
+
+    /// The next zoom, in the memory of a spare level; nothing if there are no cells left to divide, or their children would
+    /// break the limits.
+    fn next(&mut self, level: &Level, spare: Level) -> Option<Level> {
         if !level.nodes.iter().any(|node| matches!(node, Node::Cell(_))) {
             return None;
         }
-        let mut next = NextLevel::new(level, self.max_ranges_at(level.zoom + 1), self.max_edges());
+        let zoom = level.zoom + 1;
+        let mut next = NextLevel::new(spare, zoom, self.max_ranges_at(zoom), self.max_edges());
         let mut met = Vec::new();
         for node in &level.nodes {
             match node {
                 Node::Full(places) => next.push_full(places.start * 4..places.end * 4),
+                Node::Cell(cell) if zoom == self.reach.zooms.max() => self.divide_last(cell, level, &mut next),
                 Node::Cell(cell) => self.divide(cell, level, &mut met, &mut next),
             }
             if next.is_too_large() {
-                self.rounded_from = Some((level.zoom + 1).max(self.reach.zooms.min()));
+                self.rounded_from = Some(zoom.max(self.reach.zooms.min()));
                 return None;
             }
         }
@@ -223,13 +277,7 @@ impl<'a> Descent<'a> {
 
     /// Hands a cell's edges on to its children.
     fn divide(&self, cell: &Cell, level: &Level, met: &mut Vec<u8>, next: &mut NextLevel) {
-        let width = tile_width(next.level.zoom);
-        let children = Children {
-            x: cell.x,
-            y: cell.y,
-            step: width / 2.0,
-            half: width / 2.0 + margin(next.level.zoom, self.reach.grow),
-        };
+        let children = self.children(cell, next.level.zoom);
         let indices = &level.edges[cell.edges.clone()];
         let edges = indices.iter().map(|i| &self.edges[*i as usize]);
         met.clear();
@@ -260,6 +308,40 @@ impl<'a> Descent<'a> {
             } else if windings[child] != 0 {
                 next.push_full(place..place + 1);
             }
+        }
+    }
+
+    /// The same for the deepest zoom, where nothing is handed on: looks at no more edges than it takes to meet all four.
+    fn divide_last(&self, cell: &Cell, level: &Level, next: &mut NextLevel) {
+        let children = self.children(cell, next.level.zoom);
+        let edges = level.edges[cell.edges.clone()].iter().map(|i| &self.edges[*i as usize]);
+        let mut met = 0;
+        for edge in edges.clone() {
+            met |= edge.met(&children);
+            if met == 0b1111 {
+                return next.push_full(cell.place * 4..cell.place * 4 + 4);
+            }
+        }
+        let windings = if self.has_areas {
+            children.windings(edges, cell.winding)
+        } else {
+            [0; 4]
+        };
+        for (place, (at, _)) in (cell.place * 4..).zip(cell.curve.children()) {
+            let child = usize::from(at.row * 2 + at.column);
+            if met & 1 << child != 0 || windings[child] != 0 {
+                next.push_full(place..place + 1);
+            }
+        }
+    }
+
+    fn children(&self, cell: &Cell, zoom: u8) -> Children {
+        let width = tile_width(zoom);
+        Children {
+            x: cell.x,
+            y: cell.y,
+            step: width / 2.0,
+            half: width / 2.0 + margin(zoom, self.reach.grow),
         }
     }
 
@@ -303,6 +385,51 @@ impl<'a> Descent<'a> {
     }
 }
 
+/// The tile that a descent starts with.
+struct Start {
+    zoom: u8,
+    place: u64,
+    curve: Curve,
+    x: f64,
+    y: f64,
+}
+
+/// The box around all edges, in steps.
+struct Bounds {
+    west: f64,
+    east: f64,
+    north: f64,
+    south: f64,
+}
+
+impl Bounds {
+    fn of(edges: &[Edge]) -> Self {
+        let nowhere = Self {
+            west: f64::INFINITY,
+            east: f64::NEG_INFINITY,
+            north: f64::INFINITY,
+            south: f64::NEG_INFINITY,
+        };
+        edges.iter().fold(nowhere, |bounds, edge| Self {
+            west: bounds.west.min(edge.ax.min(edge.bx)),
+            east: bounds.east.max(edge.ax.max(edge.bx)),
+            north: bounds.north.min(edge.ay.min(edge.by)),
+            south: bounds.south.max(edge.ay.max(edge.by)),
+        })
+    }
+}
+
+/// In which child along one axis all of `low..=high` lies, in its tile and out of the other one's reach: 0 or 1, if in one.
+fn side_of(middle: f64, low: f64, high: f64, width: f64, margin: f64) -> Option<u8> {
+    if low >= middle - width && high < middle - margin {
+        Some(0)
+    } else if low > middle + margin && high <= middle + width {
+        Some(1)
+    } else {
+        None
+    }
+}
+
 /// A level that is being built.
 struct NextLevel {
     level: Level,
@@ -313,12 +440,10 @@ struct NextLevel {
 }
 
 impl NextLevel {
-    fn new(above: &Level, max_ranges: usize, max_edges: usize) -> Self {
-        let level = Level {
-            zoom: above.zoom + 1,
-            nodes: Vec::with_capacity(above.nodes.len() * 2),
-            edges: Vec::with_capacity(above.edges.len() * 2),
-        };
+    fn new(spare: Level, zoom: u8, max_ranges: usize, max_edges: usize) -> Self {
+        let mut level = Level { zoom, ..spare };
+        level.nodes.clear();
+        level.edges.clear();
         Self {
             level,
             n_ranges: 0,

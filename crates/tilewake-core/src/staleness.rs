@@ -142,7 +142,8 @@ impl Edit<'_> {
             let reach = Reach { zooms, grow };
             cover(&chain.edges(reach.margin()), reach, limits)
         };
-        let thin = zooms.iter().map(|zoom| cover(&touched.thin(zoom), Zooms::only(zoom)));
+        let coarse = zooms.iter().take_while(|zoom| *zoom < touched.settled_from());
+        let thin = coarse.map(|zoom| cover(&touched.thin(zoom), Zooms::only(zoom)));
         thin.fold(cover(&touched.exact(), zooms), |all, thin| all.union(&thin))
     }
 

@@ -91,14 +91,24 @@ impl Areas {
         push(edges, view, chain);
     }
 
+    /// The zoom from which on grids are too fine to turn or hide a ring.
+    pub(super) fn settled_from(&self) -> u8 {
+        let zooms = self
+            .rings
+            .iter()
+            .flat_map(|ring| [ring.before.settled_from, ring.after.settled_from]);
+        match self.winding {
+            Winding::Difference => zooms.max().unwrap_or(0),
+            // Nothing was cancelled that could be missing.
+            Winding::Each => 0,
+        }
+    }
+
     /// Adds what snapping to a zoom's grid changes besides: rings so thin that the grid turns them or hides them.
     ///
     /// Of one that does so only before the edit or only after it, all edges count, and of a shell its holes' too. Of one
     /// that does so both times, the edges where it differs: other rings' edges that cancelled them are still drawn.
     pub(super) fn add_thin(&self, zoom: u8, chain: &mut Chain) {
-        if self.winding == Winding::Each {
-            return; // Nothing was cancelled.
-        }
         let view = View::Grid(zoom);
         let mut edges = Tally::default();
         for area in by_area(&self.rings) {

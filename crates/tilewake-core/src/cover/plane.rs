@@ -115,14 +115,7 @@ impl Edge {
         if cross.abs() > (one.abs() + other.abs()) * (4.0 * f64::EPSILON) {
             return if cross > 0.0 { 1 } else { -1 };
         }
-        #[expect(clippy::cast_possible_truncation, reason = "whole numbers below 2^53")]
-        let exact = dx as i128 * py as i128 - dy as i128 * px as i128;
-        match exact.signum() {
-            0 if dy == 0.0 => sign(dx),
-            0 => -sign(dy),
-            1 => 1,
-            _ => -1,
-        }
+        side_exactly((dx, dy), (px, py))
     }
 
     /// What the edge adds to the winding number around the point if it is counted along the ray to the east.
@@ -149,6 +142,22 @@ impl Edge {
         } else {
             0
         }
+    }
+}
+
+/// The side of a point so near to an edge that floating point cannot tell. Out of line, because it is rare and would be
+/// computed ahead for every point otherwise.
+#[cold]
+#[inline(never)]
+fn side_exactly((dx, dy): (f64, f64), (px, py): (f64, f64)) -> i64 {
+    #[expect(clippy::cast_possible_truncation, reason = "whole numbers below 2^53")]
+    let wide = |value: f64| value as i128;
+    let cross = wide(dx) * wide(py) - wide(dy) * wide(px);
+    match cross.signum() {
+        0 if dy == 0.0 => sign(dx),
+        0 => -sign(dy),
+        1 => 1,
+        _ => -1,
     }
 }
 
